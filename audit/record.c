@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * record.c - an event as one message, and back.
+ *
+ * The sender may be a gate that a sandbox took over, so the ledger believes
+ * nothing: every field has one spelling, and what is left over is an error.
+ * Numbers are kept below 2^53 (I-JSON), so that each reader of the log sees
+ * the number that was written.
+ *
+ *	magic seq kind allow reason door sandbox flow time
+ *	src dst status qtype rcode answers up down duration count
+ *	rule rule_text host protocol sni method target detail
+ *
+ * A string is its length (16 bits) and its bytes; NO_STRING is NULL.
+ */
+#include "audit/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/wire.h"
+
+#define MAGIC	   0x53505231u /* "SPR1" */
+#define NO_STRING  0xffffu
+#define NUMBER_MAX ((UINT64_C(1) << 53) - 1)
+
+/* The strings of an event in the order of the message, and their limits. */
+static const struct string_field {
+	size_t offset;
+	uint16_t max;
+} strings[] = {
+	{ offsetof(struct event, rule), 512 },
+	{ offsetof(struct event, rule_text), 512 },
+	{ offsetof(struct event, host), 512 },
+	{ offsetof(struct event, protocol), 32 },
+	{ offsetof(struct event, sni), 512 },
+	{ offsetof(struct event, method), 64 },
+	{ offsetof(struct event, target), 4096 },
+	{ offsetof(struct event, detail), 1024 },
+};
+/* Their sum is 7264: 928 bytes of a message are left for the numbers. */
+
+static const char *get_string(const struct event *event, size_t i)
+{
+	const char *s;
+
+	memcpy(&s, (const char *)event + strings[i].offset, sizeof(s));
+	return s;
+}
+
+static void set_string(struct event *event, size_t i, const char *s)
+{
+	memcpy((char *)event + strings[i].offset, &s, sizeof(s));
+}
+
+static uint64_t clamp(uint64_t v)
+{
+	return v < NUMBER_MAX ? v : NUMBER_MAX;
+}
+
+static void put_ip(struct wirebuf *b, const struct ip *ip)
+{
+	static const uint8_t none[sizeof(ip->byte)];
+	uint8_t len = ip->len == 4 || ip->len == 16 ? ip->len : 0;
+
+	wirebuf_u8(b, len);
+	wirebuf_put(b, ip->byte, len);
+	wirebuf_put(b, none, sizeof(none) - len);
+}
+
+/* What is too long ends in a mark that says how long it was. */
+static void put_string(struct wirebuf *b, const char *s, size_t max)
+{
+	char mark[32];
+	size_t len;
+	int n;
+
+	if (!s) {
+		wirebuf_u16(b, NO_STRING);
+		return;
+	}
+	len = strlen(s);
+	if (len <= max) {
+		wirebuf_u16(b, (uint16_t)len);
+		wirebuf_put(b, s, len);
+		return;
+	}
+	n = snprintf(mark, sizeof(mark), "...[of %zu]", len);
+	if (n < 0 || (size_t)n > max)
+		n = 0;
+	wirebuf_u16(b, (uint16_t)max);
+	wirebuf_put(b, s, max - (size_t)n);
+	wirebuf_put(b, mark, (size_t)n);
+}
+
+static void put_numbers(struct wirebuf *b, const struct event *event,
+			uint64_t seq)
+{
+	uint8_t answers = event->answers;
+
+	if (answers > EVENT_ANSWERS_MAX)
+		answers = EVENT_ANSWERS_MAX;
+	wirebuf_u32(b, MAGIC);
+	wirebuf_u64(b, seq);
+	wirebuf_u8(b, (uint8_t)event->kind);
+	wirebuf_u8(b, event->verdict.allow);
+	wirebuf_u16(b, (uint16_t)event->verdict.reason);
+	wirebuf_u8(b, (uint8_t)event->door);
+	wirebuf_u32(b, event->sandbox);
+	wirebuf_u64(b, event->flow);
+	wirebuf_u64(b, clamp(event->time_ms));
+	put_ip(b, &event->src_ip);
+	put_ip(b, &event->dst_ip);
+	wirebuf_u16(b, event->src_port);
+	wirebuf_u16(b, event->dst_port);
+	wirebuf_u16(b, event->status);
+	wirebuf_u16(b, event->qtype);
+	wirebuf_u8(b, event->rcode);
+	wirebuf_u8(b, answers);
+	for (uint8_t i = 0; i < answers; i++)
+		put_ip(b, &event->answer[i]);
+	wirebuf_u64(b, clamp(event->bytes_up));
+	wirebuf_u64(b, clamp(event->bytes_down));
+	wirebuf_u64(b, clamp(event->duration_ms));
+	wirebuf_u32(b, event->count);
+}
+
+size_t record_encode(const struct event *event, uint64_t seq,
+		     uint8_t buf[RECORD_MESSAGE_MAX])
+{
+	struct wirebuf b = wirebuf_of(buf, RECORD_MESSAGE_MAX);
+	struct event named = *event;
+
+	if (named.verdict.rule && !named.rule)
+		named.rule = rule_origin(named.verdict.rule);
+	if (named.verdict.rule && !named.rule_text)
+		named.rule_text = rule_text(named.verdict.rule);
+	put_numbers(&b, &named, seq);
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		put_string(&b, get_string(&named, i), strings[i].max);
+	return b.len;
+}
+
+static struct ip take_ip(struct wire *w)
+{
+	struct ip ip = { .len = wire_u8(w) };
+	const uint8_t *byte = wire_take(w, sizeof(ip.byte));
+
+	if (!byte)
+		return (struct ip){ .len = 0 };
+	memcpy(ip.byte, byte, sizeof(ip.byte));
+	if (ip.len != 0 && ip.len != 4 && ip.len != 16)
+		w->bad = true;
+	for (size_t i = ip.len; i < sizeof(ip.byte); i++)
+		if (ip.byte[i])
+			w->bad = true;
+	return ip;
+}
+
+/* A value that must be below @limit. */
+static uint64_t below(struct wire *w, uint64_t v, uint64_t limit)
+{
+	if (v < limit)
+		return v;
+	w->bad = true;
+	return 0;
+}
+
+static void take_numbers(struct wire *w, struct event *event, uint64_t *ret_seq)
+{
+	below(w, wire_u32(w) ^ MAGIC, 1);
+	*ret_seq = wire_u64(w);
+	event->kind = (enum event_kind)below(w, wire_u8(w), EVENT_KIND_COUNT);
+	event->verdict.allow = below(w, wire_u8(w), 2) != 0;
+	event->verdict.reason =
+		(enum reason)below(w, wire_u16(w), REASON_COUNT);
+	event->door = (enum door)below(w, wire_u8(w), DOOR_COUNT);
+	event->sandbox = wire_u32(w);
+	event->flow = wire_u64(w);
+	event->time_ms = below(w, wire_u64(w), NUMBER_MAX + 1);
+	event->src_ip = take_ip(w);
+	event->dst_ip = take_ip(w);
+	event->src_port = wire_u16(w);
+	event->dst_port = wire_u16(w);
+	event->status = wire_u16(w);
+	event->qtype = wire_u16(w);
+	event->rcode = wire_u8(w);
+	event->answers = (uint8_t)below(w, wire_u8(w), EVENT_ANSWERS_MAX + 1);
+	for (uint8_t i = 0; i < event->answers; i++)
+		event->answer[i] = take_ip(w);
+	event->bytes_up = below(w, wire_u64(w), NUMBER_MAX + 1);
+	event->bytes_down = below(w, wire_u64(w), NUMBER_MAX + 1);
+	event->duration_ms = below(w, wire_u64(w), NUMBER_MAX + 1);
+	event->count = wire_u32(w);
+	if (event->kind == 0 || *ret_seq == 0)
+		w->bad = true;
+}
+
+/* Copies the next string to *@text and moves it on. With each string comes a
+ * length of two bytes, which pays for the NUL here. */
+static const char *take_string(struct wire *w, size_t max, char **text)
+{
+	uint16_t len = wire_u16(w);
+	const uint8_t *from;
+	char *to = *text;
+
+	if (len == NO_STRING)
+		return NULL;
+	if (len > max)
+		w->bad = true;
+	from = wire_take(w, len);
+	if (!from || memchr(from, '\0', len)) {
+		w->bad = true;
+		return NULL;
+	}
+	memcpy(to, from, len);
+	to[len] = '\0';
+	*text += len + 1;
+	return to;
+}
+
+int record_decode(const uint8_t *data, size_t len, struct event *ret_event,
+		  uint64_t *ret_seq, char text[RECORD_MESSAGE_MAX])
+{
+	struct wire w = wire_of(data, len);
+	struct event event = { .flow = 0 };
+	uint64_t seq;
+
+	if (len > RECORD_MESSAGE_MAX)
+		return -EBADMSG;
+	take_numbers(&w, &event, &seq);
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		set_string(&event, i, take_string(&w, strings[i].max, &text));
+	if (!wire_ok(&w) || w.left)
+		return -EBADMSG;
+	*ret_event = event;
+	*ret_seq = seq;
+	return 0;
+}
+
+void record_ack_encode(uint64_t seq, uint8_t buf[RECORD_ACK_LEN])
+{
+	struct wirebuf b = wirebuf_of(buf, RECORD_ACK_LEN);
+
+	wirebuf_u64(&b, seq);
+}
+
+int record_ack_decode(const uint8_t *data, size_t len, uint64_t *ret_seq)
+{
+	struct wire w = wire_of(data, len);
+	uint64_t seq = wire_u64(&w);
+
+	if (!wire_ok(&w) || w.left)
+		return -EBADMSG;
+	*ret_seq = seq;
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * record.h - events in their two other forms: the fixed binary message between
+ * gate and ledger, and the line of JSON in the log (OCSF 1.8).
+ */
+#ifndef AUDIT_RECORD_H
+#define AUDIT_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/event.h"
+
+#define RECORD_MESSAGE_MAX 8192	 /* long strings are cut, and marked so */
+#define RECORD_LINE_MAX	   65000 /* C2SP tlog-tiles: below 65,535 */
+
+/* @event as a message. Returns its length, always <= RECORD_MESSAGE_MAX. The
+ * rule's origin and text are taken from event->rule and rule_text, or from
+ * verdict.rule when those are NULL. On one link @seq starts above 0 and grows:
+ * the ledger refuses a message whose number is not above the last one's. */
+size_t record_encode(const struct event *event, uint64_t seq,
+		     uint8_t buf[RECORD_MESSAGE_MAX]);
+
+/* A message back to an event, whose strings are copied into @text (the
+ * caller's, RECORD_MESSAGE_MAX bytes). Every field is checked. 0, or -EBADMSG.
+ */
+int record_decode(const uint8_t *data, size_t len, struct event *ret_event,
+		  uint64_t *ret_seq, char text[RECORD_MESSAGE_MAX]);
+
+/* The way back: "everything up to this number is in the log". */
+#define RECORD_ACK_LEN 8
+void record_ack_encode(uint64_t seq, uint8_t buf[RECORD_ACK_LEN]);
+/* 0, or -EBADMSG. */
+int record_ack_decode(const uint8_t *data, size_t len, uint64_t *ret_seq);
+
+/* "flow_open", "dns_query", ...: unmapped.event of a line. */
+const char *event_word(enum event_kind kind);
+
+/* What is the same in each line of a log. */
+struct record_context {
+	const char *session; /* its uid */
+	const char *sandbox_name;
+	const char *policy_digest; /* hex */
+	const char *policy_name;
+	const char *boundary; /* "netns", "external" */
+};
+
+/* One line, without LF: valid JSON, below RECORD_LINE_MAX. Returns its length;
+ * 0 if @cap is too small (RECORD_LINE_MAX never is). */
+size_t record_format(const struct event *event, uint64_t sequence,
+		     const struct record_context *context, char *buf,
+		     size_t cap);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tally.c - one row for each host, verdict, reason and rule.
+ *
+ *	DNS_QUERY	dns + 1
+ *	FLOW_OPEN	count + 1
+ *	HTTP_REQUEST	count + 1
+ *	FLOW_DIAL	only if it failed: the connection that was counted when
+ *			it was let through never came about, so it moves from
+ *			its row to one that says why
+ *	FLOW_CLOSE	bytes, on the row that let it through
+ *	PACKET, FINDING	count + their own
+ *
+ * A sandbox chooses the hosts, so the table is bounded: the last two rows take
+ * what finds no row. The index is a hash table with linear probing; even if
+ * somebody makes all keys collide, a look-up passes over TALLY_MAX entries.
+ */
+#include "audit/tally.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/addr.h"
+
+#define OTHERS 2 /* rows kept for the others, allowed and refused */
+
+static uint32_t hash_bytes(uint32_t hash, const void *data, size_t len)
+{
+	const unsigned char *s = data;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ s[i]) * 16777619u;
+	return hash;
+}
+
+static uint32_t hash_row(const struct tally_row *row)
+{
+	uint32_t hash = 2166136261u;
+
+	hash = hash_bytes(hash, row->host, strlen(row->host) + 1);
+	hash = hash_bytes(hash, row->rule, strlen(row->rule) + 1);
+	hash = hash_bytes(hash, &row->reason, sizeof(row->reason));
+	return hash_bytes(hash, &row->allow, sizeof(row->allow));
+}
+
+static bool same(const struct tally_row *a, const struct tally_row *b)
+{
+	return a->reason == b->reason && a->allow == b->allow &&
+	       strcmp(a->host, b->host) == 0 && strcmp(a->rule, b->rule) == 0;
+}
+
+static struct tally_row *others(struct tally *tally, bool allow)
+{
+	for (size_t i = TALLY_MAX - OTHERS; i < tally->rows; i++)
+		if (tally->row[i].allow == allow)
+			return &tally->row[i];
+	struct tally_row *row = &tally->row[tally->rows++];
+
+	memset(row, 0, sizeof(*row));
+	snprintf(row->host, sizeof(row->host), "%s", TALLY_OTHERS);
+	row->allow = allow;
+	row->reason = allow ? REASON_RULE : REASON_NOT_IN_POLICY;
+	return row;
+}
+
+/* The row with the key of @key, made if there is none. */
+static struct tally_row *find(struct tally *tally, const struct tally_row *key)
+{
+	uint32_t at = hash_row(key) % TALLY_INDEX;
+
+	while (tally->index[at]) {
+		struct tally_row *row = &tally->row[tally->index[at] - 1];
+
+		if (same(row, key))
+			return row;
+		at = (at + 1) % TALLY_INDEX;
+	}
+	if (tally->rows >= TALLY_MAX - OTHERS)
+		return others(tally, key->allow);
+	tally->row[tally->rows] = *key;
+	tally->index[at] = (uint16_t)++tally->rows;
+	return &tally->row[tally->rows - 1];
+}
+
+static struct tally_row key_of(const struct event *event)
+{
+	struct tally_row key;
+	char ip[IP_TEXT_MAX];
+	const char *host = event->host;
+
+	if (event->kind == EVENT_FINDING && event->detail)
+		host = event->detail;
+	if (!host || !*host)
+		host = ip_format(&event->dst_ip, ip);
+	memset(&key, 0, sizeof(key)); /* it goes over a socket: no padding */
+	snprintf(key.host, sizeof(key.host), "%s", host);
+	snprintf(key.rule, sizeof(key.rule), "%s",
+		 event->rule ? event->rule : "");
+	key.allow = event->verdict.allow;
+	key.reason = (uint16_t)event->verdict.reason;
+	return key;
+}
+
+static struct tally_row *row_of(struct tally *tally, const struct event *event)
+{
+	struct tally_row key = key_of(event);
+	struct tally_row *row = find(tally, &key);
+
+	row->door = (uint8_t)event->door;
+	if (event->dst_port)
+		row->port = event->dst_port;
+	if (event->kind == EVENT_FINDING)
+		snprintf(row->protocol, sizeof(row->protocol), TALLY_FINDING);
+	else if (event->protocol)
+		snprintf(row->protocol, sizeof(row->protocol), "%s",
+			 event->protocol);
+	return row;
+}
+
+/* The row that let the flow of @event through: the close says how the flow
+ * ended, which need not be why it was let through. NULL if there is none. */
+static struct tally_row *origin_of(struct tally *tally,
+				   const struct event *event)
+{
+	struct tally_row key = key_of(event), *best = NULL;
+
+	for (size_t i = 0; i < tally->rows; i++) {
+		struct tally_row *row = &tally->row[i];
+
+		if (!row->allow || !row->count ||
+		    strcmp(row->host, key.host) != 0)
+			continue;
+		if (!best || row->port == event->dst_port)
+			best = row;
+	}
+	if (!best && tally->rows > TALLY_MAX - OTHERS)
+		best = others(tally, true);
+	return best;
+}
+
+static void add_bytes(struct tally *tally, const struct event *event)
+{
+	struct event allowed = *event;
+	struct tally_row *row = origin_of(tally, event);
+
+	if (!row) {
+		allowed.verdict = (struct verdict){ .allow = true };
+		row = row_of(tally, &allowed);
+	}
+	row->up += event->bytes_up;
+	row->down += event->bytes_down;
+}
+
+static void move_failed(struct tally *tally, const struct event *event)
+{
+	struct tally_row *row = origin_of(tally, event);
+
+	if (row && row->count)
+		row->count--;
+	row_of(tally, event)->count++;
+}
+
+static void add_count(uint32_t *count, uint32_t n)
+{
+	*count = n < UINT32_MAX - *count ? *count + n : UINT32_MAX;
+}
+
+void tally_add(struct tally *tally, const struct event *event)
+{
+	uint32_t n = event->count ? event->count : 1;
+
+	tally->records++;
+	switch (event->kind) {
+	case EVENT_DNS_QUERY:
+		add_count(&row_of(tally, event)->dns, 1);
+		break;
+	case EVENT_FLOW_OPEN:
+	case EVENT_HTTP_REQUEST:
+		add_count(&row_of(tally, event)->count, 1);
+		break;
+	case EVENT_FLOW_DIAL:
+		if (!event->verdict.allow)
+			move_failed(tally, event);
+		break;
+	case EVENT_FLOW_CLOSE:
+		add_bytes(tally, event);
+		break;
+	case EVENT_PACKET:
+	case EVENT_FINDING:
+		add_count(&row_of(tally, event)->count, n);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * writer.c - a batch of lines becomes one write(2).
+ *
+ * A disk may fill up in the middle of a line. What was written of that line is
+ * cut off again, so that whoever reads the log later finds whole lines only;
+ * then the writer has failed for good: a log with a hole is no log.
+ */
+#include "audit/writer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define BATCH_MAX (256 * 1024)
+
+struct writer {
+	int fd;
+	int failed;	     /* the -errno that ended it, or 0 */
+	off_t size;	     /* of the file, all of it whole lines */
+	uint64_t lines;	     /* in the file */
+	size_t len, pending; /* bytes and lines in the batch */
+	char batch[BATCH_MAX];
+};
+
+int writer_new(int fd, struct writer **ret_writer)
+{
+	AUTO_FD int taken = fd;
+	struct stat st;
+	struct writer *writer;
+
+	if (fstat(taken, &st) < 0)
+		return -errno;
+	writer = calloc(1, sizeof(*writer));
+	if (!writer)
+		return -ENOMEM;
+	writer->size = st.st_size;
+	writer->fd = steal_fd(&taken);
+	*ret_writer = writer;
+	return 0;
+}
+
+void writer_free(struct writer *writer)
+{
+	if (!writer)
+		return;
+	close_fd(&writer->fd);
+	free(writer);
+}
+
+int writer_append(struct writer *writer, const char *line, size_t len)
+{
+	if (writer->failed)
+		return writer->failed;
+	if (len >= BATCH_MAX || memchr(line, '\n', len))
+		return -EINVAL;
+	if (len + 1 > BATCH_MAX - writer->len) {
+		int r = writer_flush(writer);
+
+		if (r < 0)
+			return r;
+	}
+	memcpy(writer->batch + writer->len, line, len);
+	writer->batch[writer->len + len] = '\n';
+	writer->len += len + 1;
+	writer->pending++;
+	return 0;
+}
+
+/* @done bytes of the batch are in the file: keeps the whole lines of them. */
+static void settle(struct writer *writer, size_t done)
+{
+	const char *end = memrchr(writer->batch, '\n', done);
+	size_t whole = end ? (size_t)(end - writer->batch) + 1 : 0;
+
+	for (size_t i = 0; i < whole; i++)
+		writer->lines += writer->batch[i] == '\n';
+	writer->size += (off_t)whole;
+	/* Nothing can be done if this fails too; the reader of the log will
+	 * find the last line cut. */
+	if (whole < done && ftruncate(writer->fd, writer->size) < 0)
+		return;
+}
+
+int writer_flush(struct writer *writer)
+{
+	size_t done = 0;
+
+	while (!writer->failed && done < writer->len) {
+		ssize_t n = write(writer->fd, writer->batch + done,
+				  writer->len - done);
+
+		if (n > 0)
+			done += (size_t)n;
+		else if (n == 0)
+			writer->failed = -EIO;
+		else if (errno != EINTR)
+			writer->failed = -errno;
+	}
+	if (writer->failed) {
+		settle(writer, done);
+	} else {
+		writer->lines += writer->pending;
+		writer->size += (off_t)done;
+	}
+	writer->len = 0;
+	writer->pending = 0;
+	return writer->failed;
+}
+
+int writer_sync(struct writer *writer)
+{
+	/* EINVAL: a pipe or a terminal, which has nothing to sync. */
+	if (!writer->failed && fdatasync(writer->fd) < 0 && errno != EINVAL)
+		writer->failed = -errno;
+	return writer->failed;
+}
+
+uint64_t writer_lines(const struct writer *writer)
+{
+	return writer->lines;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * json.h - writes one JSON text into a caller's buffer, without allocation.
+ *
+ * Output is always valid UTF-8 and free of control characters: what is not
+ * plain is written as \u00XX, byte by byte, so that hostile text can forge
+ * neither a line nor a terminal escape. A full buffer sticks.
+ *
+ *	struct json j = json_of(buf, sizeof(buf));
+ *	json_open(&j, NULL, '{');
+ *	json_string(&j, "host", name, len);
+ *	json_close(&j, '}');
+ */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json {
+	char *buf;
+	size_t len, cap;
+	bool full, comma;
+};
+
+struct json json_of(char *buf, size_t cap);
+
+/* @key is NULL inside an array and at the top. @bracket is '{' or '['. */
+void json_open(struct json *j, const char *key, char bracket);
+void json_close(struct json *j, char bracket);
+void json_string(struct json *j, const char *key, const char *s, size_t len);
+/* NUL-terminated; leaves the key out if @s is NULL or empty. */
+void json_text(struct json *j, const char *key, const char *s);
+void json_uint(struct json *j, const char *key, uint64_t v);
+void json_int(struct json *j, const char *key, int64_t v);
+void json_bool(struct json *j, const char *key, bool v);
+
+#endif

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# One library a folder; one test program a module.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(EVENT REQUIRED IMPORTED_TARGET libevent)
+pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
+pkg_check_modules(CARES REQUIRED IMPORTED_TARGET libcares)
+pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
+pkg_check_modules(NFTNL REQUIRED IMPORTED_TARGET libnftnl)
+pkg_check_modules(MNL REQUIRED IMPORTED_TARGET libmnl)
+pkg_check_modules(NFLOG REQUIRED IMPORTED_TARGET libnetfilter_log)
+pkg_check_modules(IDN2 REQUIRED IMPORTED_TARGET libidn2)
+pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
+pkg_check_modules(CAPNG REQUIRED IMPORTED_TARGET libcap-ng)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+
+# sallyport_library(NAME DEPS...): every .c file of this folder.
+function(sallyport_library name)
+	file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.c
+		${CMAKE_CURRENT_SOURCE_DIR}/sniff/*.c)
+	if(NOT sources)
+		file(WRITE ${CMAKE_BINARY_DIR}/empty.c "")
+		set(sources ${CMAKE_BINARY_DIR}/empty.c)
+	endif()
+	add_library(sp_${name} STATIC ${sources})
+	target_include_directories(sp_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+	target_link_libraries(sp_${name} PUBLIC ${ARGN})
+endfunction()
+
+# sallyport_tests(LIBS...): each test_*.c of this folder is one cmocka program
+# and one ctest.
+function(sallyport_tests)
+	file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test_*.c)
+	get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+	foreach(source ${tests})
+		get_filename_component(test ${source} NAME_WE)
+		set(target ${folder}_${test})
+		add_executable(${target} ${source})
+		target_link_libraries(${target} PRIVATE ${ARGN} cmocka)
+		set_target_properties(${target} PROPERTIES
+			RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+		add_test(NAME ${folder}/${test} COMMAND ${target})
+		set_tests_properties(${folder}/${test} PROPERTIES TIMEOUT 120)
+	endforeach()
+endfunction()

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * command.h - the sub-commands of the one binary, and its own exit statuses.
+ */
+#ifndef CMD_COMMAND_H
+#define CMD_COMMAND_H
+
+#define EXIT_TIMEOUT   124 /* --timeout ended the command */
+#define EXIT_SALLYPORT 125 /* we failed, or were asked wrongly */
+
+struct command {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *help; /* NULL: internal, not listed */
+};
+
+int run_main(int argc, char **argv);
+int serve_main(int argc, char **argv);
+int presets_main(int argc, char **argv);
+
+/* Children, started by launch/child.h. */
+int gate_main(int argc, char **argv);
+int ledger_main(void);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gate.h - the process that meets hostile bytes: its state, shared by the files
+ * cmd/gate*.c only.
+ *
+ *	gate.c		what the warden says; life and death
+ *	gate_services.c	the callbacks that dns/ and proxy/ are given
+ *	gate_packets.c	dropped packets, from NFLOG to records
+ */
+#ifndef CMD_GATE_H
+#define CMD_GATE_H
+
+#include <event2/event.h>
+
+#include "cmd/privsep.h"
+#include "dns/lease.h"
+#include "policy/services.h"
+
+struct audit_client;
+struct resolver;
+struct dns_server;
+struct listener;
+struct packets;
+
+#define GATE_SANDBOXES_MAX 1 /* one a session; a daemon raises it */
+#define GATE_LISTENERS_MAX 4
+
+/* What the gate knows of a sandbox beyond what dns/ and proxy/ see. */
+struct gate_sandbox {
+	struct sandbox pub;
+	/* Leases that the kernel has let in already, one bit each. */
+	uint64_t published[(LEASE_MAX + 63) / 64];
+};
+
+struct gate {
+	struct event_base *base;
+	int control; /* to the warden */
+	struct event *control_event;
+	bool going, ending;
+
+	struct services services;
+	struct policy *policy;
+	struct gate_sandbox *sandbox[GATE_SANDBOXES_MAX];
+	size_t sandboxes;
+	struct audit_client *audit;
+	struct resolver *resolver;
+	struct dns_server *dns;
+	int dns_udp, dns_tcp; /* until there are both */
+	struct listener *listener[GATE_LISTENERS_MAX];
+	size_t listeners;
+	struct packets *packets;
+
+	struct cidr uplink[MSG_UPLINK_MAX], client[MSG_UPLINK_MAX];
+	size_t uplinks, clients;
+	struct endpoint self[GATE_SOCKET_COUNT];
+	size_t selves;
+	uint64_t next_flow, next_publish;
+	struct wait_list publishing;
+};
+
+/* Fills gate->services. */
+void gate_services_init(struct gate *gate);
+/* The warden's answer to a publication. */
+void gate_published(struct gate *gate, const struct msg_published *msg);
+
+struct gate_sandbox *gate_sandbox_by_ifindex(struct gate *gate,
+					     uint32_t ifindex);
+
+/* Reads dropped packets from @fd (taken), records them: the first of a kind at
+ * once, then a count a second. */
+int packets_new(struct gate *gate, int fd, struct packets **ret_packets);
+/* Reads what is left, writes what was counted. NULL is fine. */
+void packets_free(struct packets *packets);
+
+#endif

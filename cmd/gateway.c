@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gateway.c - the topology.
+ *
+ * Nothing here ever enters the namespaces with a process that stays:
+ * short-lived children make them (launch/netns.h), and what is left are
+ * sockets. So nobody runs in the gateway namespace, and nobody could be made to
+ * forward.
+ */
+#include "cmd/gateway.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "dns/lease.h"
+#include "firewall/nflog.h"
+#include "launch/link.h"
+
+#define NFLOG_GROUP	 1
+#define DNS_PORT	 53
+#define TRANSPARENT_PORT 3129
+
+/* The /30s between gateway and sandboxes: the upper half of 198.18.0.0/15
+ * (benchmarking, RFC 2544), whose lower half are the leases. */
+#define LINK_BASE 0xc6130000u
+#define LINK_BITS 30
+
+#define VETH_HERE    "sp0"
+#define VETH_SANDBOX "eth0"
+
+/* Order of the sockets that gateway_inside() hands over. */
+static const enum gate_socket made_inside[] = { GATE_DNS_UDP, GATE_DNS_TCP,
+						GATE_EXPLICIT, GATE_TRANSPARENT,
+						GATE_NFLOG };
+
+static int open_socket(enum gate_socket which)
+{
+	const struct ip any = ip_v4(0);
+
+	switch (which) {
+	case GATE_DNS_UDP:
+		return sock_bind_udp(&any, DNS_PORT, true);
+	case GATE_DNS_TCP:
+		return sock_listen_tcp(&any, DNS_PORT, true);
+	case GATE_EXPLICIT:
+		return sock_listen_tcp(&any, GATEWAY_PROXY_PORT, false);
+	case GATE_TRANSPARENT:
+		return sock_listen_tcp(&any, TRANSPARENT_PORT, true);
+	default: {
+		int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC,
+				NETLINK_NETFILTER);
+		return fd < 0 ? -errno : fd;
+	}
+	}
+}
+
+static int gateway_inside(void *arg, int *ret_fds, size_t *ret_n)
+{
+	int err = netns_gateway_sysctls();
+
+	(void)arg;
+	if (err)
+		return err;
+	for (size_t i = 0; i < ARRAY_SIZE(made_inside); i++) {
+		int fd = open_socket(made_inside[i]);
+
+		if (fd < 0)
+			return fd;
+		ret_fds[(*ret_n)++] = fd;
+	}
+	return 0;
+}
+
+static int sandbox_inside(void *arg, int *ret_fds, size_t *ret_n)
+{
+	(void)arg;
+	(void)ret_fds;
+	(void)ret_n;
+	return netns_sandbox_sysctls();
+}
+
+static int make_namespaces(struct gateway *g)
+{
+	int fds[8];
+	size_t n = 0, none = 0;
+	int err = netns_create(&g->ns, gateway_inside, NULL, fds, &n);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < n && i < ARRAY_SIZE(made_inside); i++)
+		g->socket[made_inside[i]] = fds[i];
+	if (n != ARRAY_SIZE(made_inside))
+		return -EIO;
+	return netns_create(&g->sandbox, sandbox_inside, NULL, fds, &none);
+}
+
+static int make_rules(struct gateway *g)
+{
+	int err;
+
+	g->spec = (struct ruleset_spec){ .dns_port = DNS_PORT,
+					 .proxy_port = GATEWAY_PROXY_PORT,
+					 .transparent_port = TRANSPARENT_PORT,
+					 .nflog_group = NFLOG_GROUP };
+	err = nflog_bind(g->socket[GATE_NFLOG], NFLOG_GROUP);
+	if (err)
+		return err;
+	err = nft_open(steal_fd(&g->ns.filter), &g->nft);
+	if (err)
+		return err;
+	return ruleset_install(g->nft, &g->spec);
+}
+
+static int add_literals(struct gateway *g, const struct policy *policy)
+{
+	const struct port_range *ports;
+	struct cidr cidr;
+	size_t count;
+	int err;
+
+	for (size_t i = 0; policy_literal(policy, i, &cidr, &ports, &count);
+	     i++) {
+		if (cidr.ip.len != 4)
+			continue; /* there is no IPv6 in a sandbox */
+		err = ruleset_flow_add(g->nft, g->link.ifname, &cidr, ports,
+				       count);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int make_link(struct gateway *g)
+{
+	struct cidr here = { .ip = ip_v4(LINK_BASE + 1), .bits = LINK_BITS };
+	struct cidr there = { .ip = ip_v4(LINK_BASE + 2), .bits = LINK_BITS };
+	int route = g->ns.route, err;
+
+	g->link = (struct ruleset_link){ .ifname = VETH_HERE,
+					 .ip = there.ip,
+					 .gateway = here.ip };
+	if ((err = ruleset_link_add(g->nft, &g->link, g->spec.proxy_port)) ||
+	    (err = link_local_delivery(route, RULESET_MARK, RULESET_ROUTES)) ||
+	    (err = link_veth(route, VETH_HERE, VETH_SANDBOX, g->sandbox.fd)) ||
+	    (err = link_index(route, VETH_HERE, &g->ifindex)) ||
+	    (err = link_address(route, VETH_HERE, &here)) ||
+	    (err = link_address(g->sandbox.route, VETH_SANDBOX, &there)) ||
+	    (err = link_up(route, VETH_HERE)) ||
+	    (err = link_up(g->sandbox.route, VETH_SANDBOX)))
+		return err;
+	return link_default_route(g->sandbox.route, &g->link.gateway);
+}
+
+static int explain(int err, const char *what, const char *more, char *reterr,
+		   size_t cap)
+{
+	snprintf(reterr, cap, "%s: %s%s%s", what, strerror(-err),
+		 more && *more ? ": " : "", more ? more : "");
+	return err;
+}
+
+static int open_all(const struct policy *policy, struct gateway *g,
+		    char *reterr, size_t cap)
+{
+	char differs[256] = "";
+	int err = make_namespaces(g);
+
+	if (err == -EPERM)
+		return explain(err, "making network namespaces",
+			       "root without CAP_SYS_ADMIN? try as an "
+			       "ordinary user",
+			       reterr, cap);
+	if (err)
+		return explain(err, "making network namespaces", NULL, reterr,
+			       cap);
+	err = make_rules(g);
+	if (err)
+		return explain(err, "loading the rules",
+			       err == -ENOENT
+				       ? "does the kernel have nf_tables "
+					 "with tproxy, reject and log?"
+				       : NULL,
+			       reterr, cap);
+	err = make_link(g);
+	if (err)
+		return explain(err, "connecting the sandbox", NULL, reterr,
+			       cap);
+	err = add_literals(g, policy);
+	if (err)
+		return explain(err, "opening the policy's addresses", NULL,
+			       reterr, cap);
+	err = ruleset_verify(g->nft, &g->spec, &g->link, 1, g->digest, differs,
+			     sizeof(differs));
+	if (err)
+		return explain(err,
+			       "the rules read back from the kernel are "
+			       "not those that were loaded",
+			       differs, reterr, cap);
+	return 0;
+}
+
+int gateway_open(const struct policy *policy, struct gateway *ret, char *reterr,
+		 size_t cap)
+{
+	int err;
+
+	*ret = (struct gateway){ .ns = { -1, -1, -1 },
+				 .sandbox = { -1, -1, -1 } };
+	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
+		ret->socket[i] = -1;
+	err = open_all(policy, ret, reterr, cap);
+	if (err)
+		gateway_close(ret);
+	return err;
+}
+
+void gateway_close(struct gateway *gateway)
+{
+	nft_close(gateway->nft);
+	gateway->nft = NULL;
+	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
+		close_fd(&gateway->socket[i]);
+	netns_close(&gateway->sandbox);
+	netns_close(&gateway->ns);
+}
+
+int gateway_publish(struct gateway *gateway, const struct msg_publish *msg)
+{
+	const struct cidr pool = { .ip = ip_v4(LEASE_POOL_BASE), .bits = 16 };
+
+	/* A gate that went over to the enemy opens nothing but its own names.
+	 */
+	if (msg->dst.bits != 32 || !cidr_contains(&pool, &msg->dst.ip) ||
+	    msg->count == 0 || msg->count > MSG_PORTS_MAX)
+		return -EPERM;
+	return ruleset_flow_add(gateway->nft, gateway->link.ifname, &msg->dst,
+				msg->port, msg->count);
+}

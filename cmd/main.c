@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * main.c - a command table, nothing else.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cmd/command.h"
+
+static int ledger_command(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return ledger_main();
+}
+
+static const struct command commands[] = {
+	{ "run", run_main, "run a command that reaches allowed hosts only" },
+	{ "serve", serve_main, "the gate alone, on given addresses" },
+	{ "presets", presets_main, "list the built-in sets of hosts" },
+	{ "gate", gate_main, NULL },
+	{ "ledger", ledger_command, NULL },
+};
+
+static int usage(FILE *out, int status)
+{
+	fputs("usage: sallyport COMMAND [OPTION]...\n\n"
+	      "The only way out of a sandbox: to the hosts you allow, and "
+	      "recorded.\n\ncommands:\n",
+	      out);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (commands[i].help)
+			fprintf(out, "  %-9s %s\n", commands[i].name,
+				commands[i].help);
+	}
+	fputs("  help      this text; COMMAND --help tells more\n"
+	      "  version   print the version\n\n"
+	      "example:\n"
+	      "  sallyport run --allow github --allow example.com -- "
+	      "git clone https://github.com/o/r\n",
+	      out);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 ||
+	    strcmp(name, "-h") == 0)
+		return usage(stdout, 0);
+	if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+		puts("sallyport " SALLYPORT_VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (strcmp(name, commands[i].name) == 0)
+			return commands[i].main(argc - 1, argv + 1);
+	}
+	if (*name)
+		fprintf(stderr, "sallyport: no command '%s'\n\n", name);
+	return usage(stderr, EXIT_SALLYPORT);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options.c - the command line of `run` and `serve`.
+ */
+#include "cmd/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/command.h"
+
+enum option_code {
+	OPT_ALLOW = 256,
+	OPT_DENY,
+	OPT_PERMIT,
+	OPT_POLICY,
+	OPT_LOG,
+	OPT_NAME,
+	OPT_USER,
+	OPT_QUIET,
+	OPT_JSON,
+	OPT_VERBOSE,
+	OPT_TIMEOUT,
+	OPT_HELP,
+	OPT_PROXY,
+	OPT_DNS,
+	OPT_TLS,
+	OPT_HTTP,
+	OPT_CLIENT,
+};
+
+#define COMMON_OPTIONS                                             \
+	{ "allow", required_argument, NULL, OPT_ALLOW },           \
+		{ "deny", required_argument, NULL, OPT_DENY },     \
+		{ "permit", required_argument, NULL, OPT_PERMIT }, \
+		{ "policy", required_argument, NULL, OPT_POLICY }, \
+		{ "log", required_argument, NULL, OPT_LOG },       \
+		{ "name", required_argument, NULL, OPT_NAME },     \
+		{ "quiet", no_argument, NULL, OPT_QUIET },         \
+		{ "json", no_argument, NULL, OPT_JSON },           \
+		{ "verbose", no_argument, NULL, OPT_VERBOSE },     \
+	{                                                          \
+		"help", no_argument, NULL, OPT_HELP                \
+	}
+
+static const struct option run_options[] = {
+	COMMON_OPTIONS,
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "user", required_argument, NULL, OPT_USER },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const struct option serve_options[] = {
+	COMMON_OPTIONS,
+	{ "proxy", required_argument, NULL, OPT_PROXY },
+	{ "dns", required_argument, NULL, OPT_DNS },
+	{ "tls", required_argument, NULL, OPT_TLS },
+	{ "http", required_argument, NULL, OPT_HTTP },
+	{ "client", required_argument, NULL, OPT_CLIENT },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char common_help[] =
+	"  --allow WHAT      allow HOST, HOST:PORT, '*.HOST', ADDRESS[:PORT], or "
+	"a preset\n"
+	"                    (see `sallyport presets`); HOST alone: ports 443 "
+	"and 80\n"
+	"  --deny WHAT       deny HOST, HOST:PORT or '*.HOST'; wins over --allow\n"
+	"  --permit CIDR     names may resolve to this private range\n"
+	"  --policy FILE     a YAML policy; may be combined with the above\n"
+	"  --log DIR         where audit.jsonl goes (default: a directory a "
+	"session under\n"
+	"                    $XDG_STATE_HOME/sallyport; for root "
+	"/var/log/sallyport)\n"
+	"  --name NAME       a name for the session, in its records\n"
+	"  --quiet           no summary at the end\n"
+	"  --json            the summary as JSON\n"
+	"  --verbose         say what is done\n"
+	"  --help            this text\n";
+
+static const char run_help[] =
+	"usage: sallyport run [OPTION]... [--] COMMAND [ARGUMENT]...\n\n"
+	"Runs COMMAND in a sandbox whose only way out is a gate that lets it "
+	"reach the\nhosts you allow, and records every attempt.\n\n";
+
+static const char run_more[] =
+	"  --timeout TIME    end it after 90, 90s, 5m, 2h; exit status 124\n"
+	"  --user NAME       as root: run it as this user (default: a uid "
+	"nobody uses)\n\n"
+	"Exit status: COMMAND's own; 124 on timeout; 125 if sallyport failed; "
+	"126 or 127 if\nCOMMAND can't be run or found.\n";
+
+static const char serve_help[] =
+	"usage: sallyport serve --proxy ADDR:PORT [--dns ADDR:PORT] "
+	"[OPTION]...\n\n"
+	"The gate and its ledger on given addresses, without namespaces: for a "
+	"gateway\ncontainer beside an internal network, or a sidecar.\n\n"
+	"  --proxy ADDR:PORT explicit proxy: CONNECT, plain HTTP, SOCKS5\n"
+	"  --dns ADDR:PORT   resolver; allowed names get the address of --tls "
+	"or --proxy\n"
+	"  --tls ADDR:PORT   TLS for port 443, told apart by SNI\n"
+	"  --http ADDR:PORT  HTTP for port 80, told apart by Host\n"
+	"  --client CIDR     who may use it; needed where an address is not "
+	"loopback\n";
+
+static _Noreturn void bad(enum options_for which, const char *what,
+			  const char *arg)
+{
+	die(EXIT_SALLYPORT, "%s%s%s\nTry `sallyport %s --help`.", what,
+	    arg ? " " : "", arg ? arg : "",
+	    which == OPTIONS_RUN ? "run" : "serve");
+}
+
+static _Noreturn void help(enum options_for which)
+{
+	if (which == OPTIONS_RUN)
+		printf("%s%s%s", run_help, common_help, run_more);
+	else
+		printf("%s%s", serve_help, common_help);
+	exit(0);
+}
+
+bool options_duration(const char *text, unsigned *ret_ms)
+{
+	char *end;
+	unsigned long value, unit = 1000;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || end == text)
+		return false;
+	if (strcmp(end, "ms") == 0)
+		unit = 1;
+	else if (strcmp(end, "m") == 0)
+		unit = 60 * 1000;
+	else if (strcmp(end, "h") == 0)
+		unit = 3600 * 1000;
+	else if (*end && strcmp(end, "s") != 0)
+		return false;
+	if (value == 0 || value > 30ul * 24 * 3600 * 1000 / unit)
+		return false;
+	*ret_ms = (unsigned)(value * unit);
+	return true;
+}
+
+static void add_part(struct options *o, enum bundle_kind kind,
+		     const char *origin, const char *text)
+{
+	int err = bundle_add(&o->bundle, kind, origin, text, strlen(text));
+
+	if (err)
+		die(EXIT_SALLYPORT, "%s %s: %s", origin, text, strerror(-err));
+}
+
+static void add_policy(enum options_for which, struct options *o,
+		       const char *path)
+{
+	int err;
+
+	if (o->policy_paths == OPTION_PATHS_MAX)
+		bad(which, "too many --policy options", NULL);
+	err = bundle_add_file(&o->bundle, path);
+	if (err)
+		die(EXIT_SALLYPORT, "%s: %s", path, strerror(-err));
+	o->policy_path[o->policy_paths++] = path;
+}
+
+static void parse_endpoint(enum options_for which, const char *text,
+			   struct endpoint *ret)
+{
+	if (!endpoint_parse(text, &ret->ip, &ret->port))
+		bad(which, "not ADDR:PORT (IPv6 in brackets):", text);
+}
+
+static void add_client(enum options_for which, struct options *o,
+		       const char *text)
+{
+	if (o->clients == OPTION_CLIENTS_MAX)
+		bad(which, "too many --client options", NULL);
+	if (!cidr_parse(text, &o->client[o->clients++]))
+		bad(which, "not a CIDR, like 10.1.0.0/16:", text);
+}
+
+static void apply(enum options_for which, struct options *o, int code)
+{
+	switch ((enum option_code)code) {
+	case OPT_ALLOW:
+		add_part(o, BUNDLE_ALLOW, "--allow", optarg);
+		break;
+	case OPT_DENY:
+		add_part(o, BUNDLE_DENY, "--deny", optarg);
+		break;
+	case OPT_PERMIT:
+		add_part(o, BUNDLE_PERMIT, "--permit", optarg);
+		break;
+	case OPT_POLICY:
+		add_policy(which, o, optarg);
+		break;
+	case OPT_LOG:
+		o->log_dir = optarg;
+		break;
+	case OPT_NAME:
+		o->name = optarg;
+		break;
+	case OPT_USER:
+		o->user = optarg;
+		break;
+	case OPT_QUIET:
+		o->quiet = true;
+		break;
+	case OPT_JSON:
+		o->json = true;
+		break;
+	case OPT_VERBOSE:
+		o->verbose = true;
+		break;
+	case OPT_TIMEOUT:
+		if (!options_duration(optarg, &o->timeout_ms))
+			bad(which,
+			    "not a time like 90, 90s, 5m or 2h:", optarg);
+		break;
+	case OPT_PROXY:
+		parse_endpoint(which, optarg, &o->proxy);
+		break;
+	case OPT_DNS:
+		parse_endpoint(which, optarg, &o->dns);
+		break;
+	case OPT_TLS:
+		parse_endpoint(which, optarg, &o->tls);
+		break;
+	case OPT_HTTP:
+		parse_endpoint(which, optarg, &o->http);
+		break;
+	case OPT_CLIENT:
+		add_client(which, o, optarg);
+		break;
+	case OPT_HELP:
+		help(which);
+	}
+}
+
+static bool is_loopback(const struct ip *ip)
+{
+	const char *word = ip_special(ip);
+
+	return word && strcmp(word, "loopback") == 0;
+}
+
+/* Never an open proxy. */
+static void check_serve(const struct options *o)
+{
+	const struct endpoint *all[] = { &o->proxy, &o->dns, &o->tls,
+					 &o->http };
+
+	if (!o->proxy.ip.len)
+		bad(OPTIONS_SERVE, "--proxy ADDR:PORT is missing", NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (all[i]->ip.len && !is_loopback(&all[i]->ip) && !o->clients)
+			bad(OPTIONS_SERVE,
+			    "an address that is not loopback needs --client "
+			    "CIDR, who may use it",
+			    NULL);
+	}
+}
+
+void options_parse(enum options_for which, int argc, char **argv,
+		   struct options *ret)
+{
+	const struct option *table =
+		which == OPTIONS_RUN ? run_options : serve_options;
+	int code;
+
+	*ret = (struct options){ 0 };
+	opterr = 0;
+	/* '+': what follows the first plain word is the command's own. */
+	while ((code = getopt_long(argc, argv, "+:", table, NULL)) != -1) {
+		if (code == '?')
+			bad(which, "no such option:", argv[optind - 1]);
+		if (code == ':')
+			bad(which, "a value is missing after",
+			    argv[optind - 1]);
+		apply(which, ret, code);
+	}
+	ret->argv = argv + optind;
+	if (which == OPTIONS_SERVE) {
+		if (optind < argc)
+			bad(which, "what is", argv[optind]);
+		check_serve(ret);
+	} else if (optind >= argc) {
+		bad(which,
+		    "a command is missing: sallyport run [OPTION]... -- "
+		    "COMMAND",
+		    NULL);
+	}
+}
+
+void options_free(struct options *options)
+{
+	bundle_free(&options->bundle);
+}

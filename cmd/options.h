@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options.h - the command line of `run` and `serve`.
+ */
+#ifndef CMD_OPTIONS_H
+#define CMD_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/addr.h"
+#include "policy/bundle.h"
+#include "policy/services.h"
+
+#define OPTION_PATHS_MAX   16
+#define OPTION_CLIENTS_MAX 32
+
+struct options {
+	struct bundle bundle; /* --policy, --allow, --deny, --permit */
+	const char *policy_path[OPTION_PATHS_MAX];
+	size_t policy_paths;
+	const char *log_dir, *name, *user;
+	bool quiet, json, verbose;
+	unsigned timeout_ms; /* 0: none */
+	char **argv;	     /* run: the command */
+
+	struct endpoint proxy, dns, tls, http; /* serve; .ip.len 0: none */
+	struct cidr client[OPTION_CLIENTS_MAX];
+	size_t clients;
+};
+
+enum options_for { OPTIONS_RUN, OPTIONS_SERVE };
+
+/* Parses; on a bad command line says what and exits EXIT_SALLYPORT; prints help
+ * and exits 0 when asked to. */
+void options_parse(enum options_for which, int argc, char **argv,
+		   struct options *ret);
+void options_free(struct options *options);
+
+/* "90", "90s", "5m", "2h": milliseconds, at most 30 days; false if not so. */
+bool options_duration(const char *text, unsigned *ret_ms);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * privsep.c - the one table of what our processes may say to each other.
+ *
+ * The peer of a warden is a gate that a sandbox may have taken over. So each
+ * type has its exact length and number of descriptors, and a check of what the
+ * length does not show: strings that end, counts within their arrays,
+ * addresses in their one spelling. Both ends are the same binary: structs
+ * travel as they are.
+ */
+#include "cmd/privsep.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static bool text_ok(const char *text, size_t cap)
+{
+	return memchr(text, '\0', cap) != NULL;
+}
+#define TEXT_OK(array) text_ok(array, sizeof(array))
+
+static bool ip_ok(const struct ip *ip)
+{
+	if (ip->len != 0 && ip->len != 4 && ip->len != 16)
+		return false;
+	for (size_t i = ip->len; i < sizeof(ip->byte); i++)
+		if (ip->byte[i])
+			return false;
+	return true;
+}
+
+static bool cidr_ok(const struct cidr *cidr)
+{
+	return ip_ok(&cidr->ip) && cidr->ip.len &&
+	       cidr->bits <= cidr->ip.len * 8;
+}
+
+static bool ledger_start_ok(const struct msg *msg)
+{
+	const struct msg_ledger_start *start = &msg->ledger_start;
+
+	return TEXT_OK(start->session) && TEXT_OK(start->sandbox_name) &&
+	       TEXT_OK(start->policy_digest) && TEXT_OK(start->policy_name) &&
+	       TEXT_OK(start->boundary);
+}
+
+static bool tally_row_ok(const struct msg *msg)
+{
+	const struct tally_row *row = &msg->tally_row;
+
+	return TEXT_OK(row->host) && TEXT_OK(row->rule) &&
+	       TEXT_OK(row->protocol) && row->allow <= 1 &&
+	       row->door < DOOR_COUNT && row->reason < REASON_COUNT;
+}
+
+static bool gate_start_ok(const struct msg *msg)
+{
+	return ip_ok(&msg->gate_start.answer);
+}
+
+static bool gate_sandbox_ok(const struct msg *msg)
+{
+	const struct msg_gate_sandbox *sandbox = &msg->gate_sandbox;
+
+	return ip_ok(&sandbox->ip) && ip_ok(&sandbox->gateway) &&
+	       sandbox->leased <= 1;
+}
+
+static bool gate_socket_ok(const struct msg *msg)
+{
+	return msg->gate_socket.socket < GATE_SOCKET_COUNT &&
+	       ip_ok(&msg->gate_socket.bound.ip);
+}
+
+static bool gate_servers_ok(const struct msg *msg)
+{
+	const struct msg_gate_servers *servers = &msg->gate_servers;
+
+	if (servers->count > MSG_SERVERS_MAX)
+		return false;
+	for (uint32_t i = 0; i < servers->count; i++)
+		if (!ip_ok(&servers->server[i].ip) ||
+		    !servers->server[i].ip.len)
+			return false;
+	return true;
+}
+
+static bool gate_uplink_ok(const struct msg *msg)
+{
+	const struct msg_gate_uplink *uplink = &msg->gate_uplink;
+
+	if (uplink->count > MSG_UPLINK_MAX)
+		return false;
+	for (uint32_t i = 0; i < uplink->count; i++)
+		if (!cidr_ok(&uplink->prefix[i]))
+			return false;
+	return true;
+}
+
+static bool publish_ok(const struct msg *msg)
+{
+	const struct msg_publish *publish = &msg->publish;
+
+	if (publish->count > MSG_PORTS_MAX || !cidr_ok(&publish->dst))
+		return false;
+	for (uint32_t i = 0; i < publish->count; i++)
+		if (publish->port[i].first > publish->port[i].last)
+			return false;
+	return true;
+}
+
+static const struct msg_spec {
+	bool known;
+	bool fd;
+	size_t len;
+	bool (*ok)(const struct msg *msg);
+} specs[MSG_TYPE_COUNT] = {
+	[MSG_LEDGER_START] = { true, true, sizeof(struct msg_ledger_start),
+			       ledger_start_ok },
+	[MSG_LEDGER_LINK] = { true, true, 0, NULL },
+	[MSG_LEDGER_FINISH] = { true, false, 0, NULL },
+	[MSG_LEDGER_READY] = { true, false, 0, NULL },
+	[MSG_TALLY_ROW] = { true, false, sizeof(struct tally_row),
+			    tally_row_ok },
+	[MSG_TALLY_DONE] = { true, false, sizeof(struct msg_tally_done), NULL },
+	[MSG_GATE_START] = { true, false, sizeof(struct msg_gate_start),
+			     gate_start_ok },
+	[MSG_GATE_LEDGER] = { true, true, 0, NULL },
+	[MSG_GATE_POLICY] = { true, true, sizeof(struct msg_gate_policy),
+			      NULL },
+	[MSG_GATE_SANDBOX] = { true, true, sizeof(struct msg_gate_sandbox),
+			       gate_sandbox_ok },
+	[MSG_GATE_SOCKET] = { true, true, sizeof(struct msg_gate_socket),
+			      gate_socket_ok },
+	[MSG_GATE_SERVERS] = { true, false, sizeof(struct msg_gate_servers),
+			       gate_servers_ok },
+	[MSG_GATE_UPLINK] = { true, false, sizeof(struct msg_gate_uplink),
+			      gate_uplink_ok },
+	[MSG_GATE_GO] = { true, false, 0, NULL },
+	[MSG_GATE_PUBLISHED] = { true, false, sizeof(struct msg_published),
+				 NULL },
+	[MSG_GATE_READY] = { true, false, 0, NULL },
+	[MSG_GATE_PUBLISH] = { true, false, sizeof(struct msg_publish),
+			       publish_ok },
+};
+
+/* On the wire: the type, then the payload. */
+#define PAYLOAD_AT  offsetof(struct msg, ledger_start)
+#define PAYLOAD_MAX (sizeof(struct msg) - PAYLOAD_AT)
+
+struct frame {
+	uint32_t type;
+	uint8_t payload[PAYLOAD_MAX];
+};
+#define HEAD_LEN offsetof(struct frame, payload)
+
+static const struct msg_spec *spec_of(uint32_t type)
+{
+	if (type >= MSG_TYPE_COUNT || !specs[type].known)
+		return NULL;
+	return &specs[type];
+}
+
+int msg_send(int sock, enum msg_type type, const void *payload, int fd)
+{
+	const struct msg_spec *spec = spec_of((uint32_t)type);
+	struct frame frame = { .type = (uint32_t)type };
+
+	if (!spec || spec->fd != (fd >= 0) || (spec->len > 0) != !!payload)
+		return -EINVAL;
+	if (payload)
+		memcpy(frame.payload, payload, spec->len);
+	return fdpass_send(sock, &frame, HEAD_LEN + spec->len, &fd, spec->fd);
+}
+
+/* Fills @msg from @len bytes of @frame that came with @nfds descriptors. */
+static int msg_parse(const struct frame *frame, size_t len, size_t nfds,
+		     struct msg *msg)
+{
+	const struct msg_spec *spec;
+
+	if (len < HEAD_LEN)
+		return -EBADMSG;
+	spec = spec_of(frame->type);
+	if (!spec || len != HEAD_LEN + spec->len || nfds != spec->fd)
+		return -EBADMSG;
+	memset(msg, 0, sizeof(*msg));
+	msg->type = (enum msg_type)frame->type;
+	msg->fd = -1;
+	msg->len = spec->len;
+	memcpy((char *)msg + PAYLOAD_AT, frame->payload, spec->len);
+	if (spec->ok && !spec->ok(msg))
+		return -EBADMSG;
+	return 0;
+}
+
+int msg_recv(int sock, struct msg *ret_msg, int flags)
+{
+	struct frame frame;
+	int fds[FDPASS_MAX];
+	size_t nfds = 0;
+	struct msg msg;
+	ssize_t len;
+	int r;
+
+	do {
+		/* A peer that died with messages of ours unread: what it had
+		 * sent is still to be read, then comes the end. */
+		len = fdpass_recv(sock, &frame, sizeof(frame), fds, &nfds,
+				  flags);
+	} while (len == -ECONNRESET);
+	if (len == -EMSGSIZE)
+		return -EBADMSG;
+	if (len < 0)
+		return (int)len;
+	if (len == 0 && nfds == 0)
+		return 0;
+	r = msg_parse(&frame, (size_t)len, nfds, &msg);
+	if (r < 0) {
+		while (nfds)
+			close(fds[--nfds]);
+		return r;
+	}
+	if (nfds)
+		msg.fd = fds[0];
+	*ret_msg = msg;
+	return 1;
+}

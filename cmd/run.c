@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run.c - `sallyport run`: one command, one sandbox, one session.
+ *
+ *	open	the policy and the log
+ *	become	root of an own user namespace, unless root already
+ *	build	gate and ledger start; namespaces, rules, link; rules read back
+ *	enter	the sandbox is prepared; its opening is recorded
+ *	go	only now the command's first instruction
+ *	watch	until it ends, or its time is over
+ *	close	the last records, the summary, the command's exit status
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <termios.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/command.h"
+#include "cmd/gateway.h"
+#include "cmd/options.h"
+#include "cmd/session.h"
+#include "cmd/summary.h"
+#include "cmd/warden.h"
+#include "launch/isolate.h"
+#include "launch/process.h"
+#include "launch/userns.h"
+
+/* From a polite SIGTERM at the time limit to the end. */
+#define TERM_GRACE_S 2
+
+extern char **environ;
+
+struct run {
+	struct options options;
+	struct session session;
+	struct warden warden;
+	struct gateway gateway;
+	struct process process;
+	struct process_spec spec;
+	char cwd[PATH_MAX];
+	char hidden[OPTION_PATHS_MAX + 4][PATH_MAX];
+	const char *hide[OPTION_PATHS_MAX + 4];
+	char home[PATH_MAX];
+	struct event_base *base;
+	struct event *timer, *died, *signals;
+	int signal_fd;
+	struct termios terminal;
+	bool has_terminal, timed_out, failed;
+	int status;
+	uint64_t started_ms;
+};
+
+static const int forwarded[] = { SIGINT,  SIGTERM, SIGHUP,
+				 SIGQUIT, SIGUSR1, SIGUSR2 };
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* --- who runs, and what it must not see ---------------------------------- */
+
+static void choose_user(struct run *run)
+{
+	const char *name = run->options.user;
+	const struct passwd *pw;
+
+	if (!session_root()) {
+		if (name)
+			die(EXIT_SALLYPORT, "--user needs root");
+		run->spec.uid = getuid();
+		run->spec.gid = getgid();
+		return;
+	}
+	run->spec.as_root = true;
+	if (!name) {
+		run->spec.synthetic = true;
+		run->spec.uid = ISOLATE_UID_SANDBOX + (uid_t)getpid() % 50000;
+		run->spec.gid = run->spec.uid;
+		return;
+	}
+	pw = getpwnam(name);
+	if (!pw)
+		die(EXIT_SALLYPORT, "there is no user '%s'", name);
+	if (pw->pw_uid == 0)
+		die(EXIT_SALLYPORT, "--user root: a sandbox is never root");
+	run->spec.uid = pw->pw_uid;
+	run->spec.gid = pw->pw_gid;
+	snprintf(run->home, sizeof(run->home), "%s", pw->pw_dir);
+}
+
+static void hide(struct run *run, const char *path)
+{
+	AUTO_FREE char *real = realpath(path, NULL);
+	size_t i = run->spec.hides;
+
+	if (!real || strlen(real) >= PATH_MAX || i == ARRAY_SIZE(run->hide))
+		return; /* what is not there can't be seen */
+	snprintf(run->hidden[i], PATH_MAX, "%s", real);
+	run->hide[i] = run->hidden[i];
+	run->spec.hides++;
+}
+
+/* A directory that later runs will trust must not be left for the sandbox to
+ * create. */
+static void hide_config(struct run *run)
+{
+	const char *home = getenv("HOME"), *config = getenv("XDG_CONFIG_HOME");
+	char path[PATH_MAX];
+	int len;
+
+	if (config && *config == '/')
+		len = snprintf(path, sizeof(path), "%s/sallyport", config);
+	else if (home && *home == '/')
+		len = snprintf(path, sizeof(path), "%s/.config/sallyport",
+			       home);
+	else
+		return;
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return;
+	session_mkdir(path);
+	hide(run, path);
+}
+
+static void choose_view(struct run *run)
+{
+	if (!getcwd(run->cwd, sizeof(run->cwd)))
+		die(EXIT_SALLYPORT, "the working directory: %s",
+		    strerror(errno));
+	run->spec.cwd = run->cwd;
+	run->spec.hide = run->hide;
+	hide(run, run->session.dir);
+	if (*run->session.home) {
+		session_mkdir(run->session.home);
+		hide(run, run->session.home);
+	}
+	hide_config(run);
+	hide(run, "/etc/sallyport");
+	for (size_t i = 0; i < run->options.policy_paths; i++)
+		hide(run, run->options.policy_path[i]);
+}
+
+static void choose_terminal(struct run *run)
+{
+	run->spec.interactive =
+		isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+	run->has_terminal = run->spec.interactive &&
+			    tcgetattr(STDIN_FILENO, &run->terminal) == 0;
+}
+
+/* --- building ------------------------------------------------------------ */
+
+static void start_children(struct run *run)
+{
+	struct warden *w = &run->warden;
+	int err;
+
+	w->root = run->spec.as_root;
+	w->bundle = &run->options.bundle;
+	w->policy = run->session.policy;
+	w->boundary = "netns";
+	w->log = steal_fd(&run->session.log_fd);
+	snprintf(w->session, sizeof(w->session), "%s", run->session.id);
+	snprintf(w->name, sizeof(w->name), "%s", run->session.name);
+	err = warden_start(w);
+	if (err)
+		die(EXIT_SALLYPORT, "starting gate and ledger: %s",
+		    strerror(-err));
+}
+
+static void build_boundary(struct run *run)
+{
+	char why[512];
+
+	if (gateway_open(run->session.policy, &run->gateway, why, sizeof(why)))
+		die(EXIT_SALLYPORT, "%s", why);
+	run->warden.gateway = &run->gateway;
+	memcpy(run->warden.socket, run->gateway.socket,
+	       sizeof(run->warden.socket));
+}
+
+static void prepare_process(struct run *run)
+{
+	char proxy[64], resolv[64], ip[IP_TEXT_MAX], why[512];
+	struct process_spec *spec = &run->spec;
+	int err;
+
+	ip_format(&run->gateway.link.gateway, ip);
+	snprintf(proxy, sizeof(proxy), "http://%s:%u", ip, GATEWAY_PROXY_PORT);
+	snprintf(resolv, sizeof(resolv), "nameserver %s\n", ip);
+	spec->netns = run->gateway.sandbox.fd;
+	spec->argv = run->options.argv;
+	spec->resolv_conf = resolv;
+	spec->env = process_env(environ, proxy, *run->home ? run->home : NULL);
+	if (!spec->env)
+		die(EXIT_SALLYPORT, "out of memory");
+	err = process_prepare(spec, &run->process, why, sizeof(why));
+	process_env_free((char **)(uintptr_t)spec->env);
+	if (err)
+		die(EXIT_SALLYPORT, "%s", why);
+}
+
+static void record_open(struct run *run)
+{
+	char detail[256];
+	struct event event = { .kind = EVENT_SESSION_OPEN,
+			       .sandbox = 1,
+			       .verdict = { .allow = true },
+			       .src_ip = run->gateway.link.ip,
+			       .detail = detail };
+
+	snprintf(detail, sizeof(detail),
+		 "command %.100s; ruleset sha256:%s; separation %s",
+		 run->options.argv[0], run->gateway.digest,
+		 run->spec.as_root ? "uid" : "namespace");
+	if (warden_record(&run->warden, &event))
+		die(EXIT_SALLYPORT, "the ledger does not take records");
+}
+
+/* --- watching ------------------------------------------------------------ */
+
+static void on_died(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	event_base_loopbreak(arg);
+}
+
+static void on_time(evutil_socket_t fd, short what, void *arg)
+{
+	const struct timeval grace = { .tv_sec = TERM_GRACE_S };
+	struct run *run = arg;
+
+	(void)fd;
+	(void)what;
+	if (run->timed_out) {
+		process_kill(&run->process);
+		return;
+	}
+	run->timed_out = true;
+	process_signal(&run->process, SIGTERM);
+	event_add(run->timer, &grace);
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+	struct signalfd_siginfo info;
+	struct run *run = arg;
+
+	(void)what;
+	while (read(fd, &info, sizeof(info)) == sizeof(info))
+		process_signal(&run->process, (int)info.ssi_signo);
+}
+
+static void on_failed(void *arg, const char *why)
+{
+	struct run *run = arg;
+
+	(void)why; /* said already */
+	run->failed = true;
+	process_kill(&run->process);
+}
+
+static void block_signals(struct run *run)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
+		sigaddset(&set, forwarded[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	run->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	signal(SIGPIPE, SIG_IGN);
+	/* We share the terminal with the command and restore it after it. */
+	signal(SIGTTOU, SIG_IGN);
+}
+
+static void add(struct run *run, struct event **ret, int fd,
+		event_callback_fn fn, void *arg, const struct timeval *after)
+{
+	short what = fd < 0 ? 0 : EV_READ | EV_PERSIST;
+
+	*ret = event_new(run->base, fd, what, fn, arg);
+	if (!*ret || event_add(*ret, after))
+		die(EXIT_SALLYPORT, "out of memory");
+}
+
+static void watch(struct run *run)
+{
+	unsigned ms = run->options.timeout_ms;
+	const struct timeval limit = { .tv_sec = ms / 1000,
+				       .tv_usec = ms % 1000 * 1000 };
+
+	run->warden.failed = on_failed;
+	run->warden.arg = run;
+	run->base = event_base_new();
+	if (!run->base || warden_attach(&run->warden, run->base))
+		die(EXIT_SALLYPORT, "event loop: out of memory");
+	add(run, &run->died, run->process.pidfd, on_died, run->base, NULL);
+	add(run, &run->signals, run->signal_fd, on_signal, run, NULL);
+	if (ms)
+		add(run, &run->timer, -1, on_time, run, &limit);
+	run->started_ms = now_ms();
+	if (process_start(&run->process))
+		die(EXIT_SALLYPORT, "the sandbox did not start");
+	event_base_dispatch(run->base);
+	run->status = process_wait(&run->process);
+}
+
+/* --- closing ------------------------------------------------------------- */
+
+static int finish(struct run *run)
+{
+	static struct tally tally;
+	char detail[64];
+	struct event event = { .kind = EVENT_SESSION_CLOSE,
+			       .sandbox = 1,
+			       .verdict = { .allow = true },
+			       .duration_ms = now_ms() - run->started_ms,
+			       .detail = detail };
+	int err;
+
+	if (run->timed_out)
+		run->status = EXIT_TIMEOUT;
+	else if (run->failed)
+		run->status = EXIT_SALLYPORT;
+	if (run->has_terminal)
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &run->terminal);
+	snprintf(detail, sizeof(detail), "exit status %d%s", run->status,
+		 run->timed_out ? " (timeout)" : "");
+	err = warden_finish(&run->warden, &event, &tally);
+	if (err)
+		log_err("the log may be incomplete: %s: %s", run->session.log,
+			strerror(-err));
+	if (run->timed_out)
+		log_err("the command was ended after its time limit");
+	if (!run->options.quiet)
+		summary_print(stderr, &tally, run->session.log,
+			      run->options.json);
+	return err && run->status == 0 ? EXIT_SALLYPORT : run->status;
+}
+
+static void release(struct run *run)
+{
+	struct event *const all[] = { run->timer, run->died, run->signals };
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (all[i])
+			event_free(all[i]);
+	}
+	warden_close(&run->warden);
+	gateway_close(&run->gateway);
+	event_base_free(run->base);
+	session_close(&run->session);
+	options_free(&run->options);
+	close(run->signal_fd);
+}
+
+int run_main(int argc, char **argv)
+{
+	static struct run run;
+	char why[512];
+	int status;
+
+	log_init("sallyport", LOG_LEVEL_WARN);
+	options_parse(OPTIONS_RUN, argc, argv, &run.options);
+	if (run.options.verbose)
+		log_init("sallyport", LOG_LEVEL_INFO);
+	choose_user(&run);
+	session_open(&run.options, &run.session);
+	choose_view(&run);
+	choose_terminal(&run);
+	block_signals(&run);
+	if (!run.spec.as_root && userns_enter(why, sizeof(why)))
+		die(EXIT_SALLYPORT, "%s", why);
+	start_children(&run);
+	build_boundary(&run);
+	prepare_process(&run);
+	status = warden_ready(&run.warden);
+	if (status)
+		die(EXIT_SALLYPORT, "gate and ledger: %s", strerror(-status));
+	record_open(&run);
+	watch(&run);
+	status = finish(&run);
+	release(&run);
+	return status;
+}

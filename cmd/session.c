@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session.c - the name of a session, its policy and the place of its log.
+ */
+#include "cmd/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/command.h"
+#include "launch/isolate.h"
+
+static void build_policy(const struct options *options, struct session *s)
+{
+	struct policy_error error;
+	int err = policy_build(options->bundle.data, options->bundle.len,
+			       &s->policy, &error);
+
+	if (err == -EINVAL)
+		die(EXIT_SALLYPORT, "%s", error.text);
+	if (err)
+		die(EXIT_SALLYPORT, "policy: %s", strerror(-err));
+}
+
+static void make_id(struct session *s)
+{
+	time_t now = time(NULL);
+	uint64_t random;
+	struct tm tm;
+	char stamp[32];
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		die(EXIT_SALLYPORT, "no random numbers");
+	gmtime_r(&now, &tm);
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(s->id, sizeof(s->id), "%s-%010llx", stamp,
+		 (unsigned long long)(random & 0xffffffffffull));
+}
+
+int session_mkdir(const char *path)
+{
+	char part[PATH_MAX];
+	size_t len = strlen(path);
+
+	if (len >= sizeof(part))
+		return -ENAMETOOLONG;
+	for (size_t i = 1; i <= len; i++) {
+		if (path[i] != '/' && path[i] != '\0')
+			continue;
+		memcpy(part, path, i);
+		part[i] = '\0';
+		if (mkdir(part, 0700) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+bool session_root(void)
+{
+	unsigned long inside, outside, count;
+
+	if (geteuid() != 0)
+		return false;
+	AUTO_FILE FILE *map = fopen("/proc/self/uid_map", "re");
+	while (map &&
+	       fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3) {
+		if (inside <= ISOLATE_UID_GATE &&
+		    ISOLATE_UID_GATE + 100000 - inside <= count)
+			return true;
+	}
+	return false;
+}
+
+/* A path of up to two parts; dies when too long. */
+static void join(char *buf, size_t cap, const char *a, const char *b)
+{
+	int len = snprintf(buf, cap, "%s/%s", a, b);
+
+	if (len < 0 || (size_t)len >= cap)
+		die(EXIT_SALLYPORT, "the path %s/%s is too long", a, b);
+}
+
+static void find_home(struct session *s)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (session_root()) {
+		join(s->home, sizeof(s->home), "/var/log", "sallyport");
+	} else if (state && *state == '/') {
+		join(s->home, sizeof(s->home), state, "sallyport");
+	} else if (home && *home == '/') {
+		join(s->home, sizeof(s->home), home, ".local/state/sallyport");
+	}
+}
+
+/* A log that is there already is kept, never written to. */
+static void keep_old(const struct session *s)
+{
+	char kept[PATH_MAX + 32];
+
+	for (unsigned i = 1; i < 10000; i++) {
+		snprintf(kept, sizeof(kept), "%s.%u", s->log, i);
+		if (link(s->log, kept) == 0) {
+			unlink(s->log);
+			return;
+		}
+		if (errno != EEXIST)
+			return;
+	}
+}
+
+static void open_log(const struct options *options, struct session *s)
+{
+	int err;
+
+	find_home(s);
+	if (options->log_dir)
+		snprintf(s->dir, sizeof(s->dir), "%s", options->log_dir);
+	else if (*s->home)
+		join(s->dir, sizeof(s->dir), s->home, s->id);
+	else
+		die(EXIT_SALLYPORT, "there is no HOME: say where the log goes "
+				    "with --log DIR");
+	err = session_mkdir(s->dir);
+	if (err)
+		die(EXIT_SALLYPORT,
+		    "%s: %s\nSay where the log goes with "
+		    "--log DIR.",
+		    s->dir, strerror(-err));
+	/* Absolute, as the sandbox must be kept from it. */
+	AUTO_FREE char *real = realpath(s->dir, NULL);
+	if (real)
+		snprintf(s->dir, sizeof(s->dir), "%s", real);
+	join(s->log, sizeof(s->log), s->dir, "audit.jsonl");
+	keep_old(s);
+	s->log_fd = open(s->log,
+			 O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC |
+				 O_NOFOLLOW,
+			 0600);
+	if (s->log_fd < 0)
+		die(EXIT_SALLYPORT,
+		    "%s: %s\nSay where the log goes with "
+		    "--log DIR.",
+		    s->log, strerror(errno));
+}
+
+void session_open(const struct options *options, struct session *ret)
+{
+	*ret = (struct session){ .log_fd = -1 };
+	build_policy(options, ret);
+	make_id(ret);
+	snprintf(ret->name, sizeof(ret->name), "%s",
+		 options->name ? options->name : ret->id);
+	open_log(options, ret);
+}
+
+void session_close(struct session *session)
+{
+	policy_unref(session->policy);
+	close_fd(&session->log_fd);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session.h - the name of a session, its policy and the place of its log.
+ */
+#ifndef CMD_SESSION_H
+#define CMD_SESSION_H
+
+#include <limits.h>
+
+#include "cmd/options.h"
+#include "policy/policy.h"
+
+struct session {
+	char id[64];   /* 20261121T041652Z-3f9a0c11d2 */
+	char name[64]; /* --name, or the id */
+	char dir[PATH_MAX], log[PATH_MAX + 16]; /* DIR/audit.jsonl */
+	char home[PATH_MAX]; /* all sessions: $XDG_STATE_HOME/sallyport */
+	struct policy *policy;
+	int log_fd; /* opened for appending, mode 0600 */
+};
+
+/* Builds the policy, names the session, makes its directory and opens its log;
+ * dies with a message (EXIT_SALLYPORT) where that can't be done. */
+void session_open(const struct options *options, struct session *ret);
+void session_close(struct session *session);
+
+/* Are we real root: uid 0 with all uids mapped? Uid 0 of a small user namespace
+ * is not: it is treated as the ordinary user it is. */
+bool session_root(void);
+
+/* mkdir -p with mode 0700. 0 or -errno. */
+int session_mkdir(const char *path);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * upstream.c - what the gate must be told of the machine's own network.
+ */
+#include "cmd/upstream.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "launch/link.h"
+
+#define RESOLV_CONF "/etc/resolv.conf"
+#define DNS_PORT    53
+
+static void add_server(struct msg_gate_servers *ret, char *line)
+{
+	char *save, *word = strtok_r(line, " \t\r\n", &save);
+	struct endpoint server = { .port = DNS_PORT };
+
+	if (!word || strcmp(word, "nameserver") != 0 ||
+	    ret->count == MSG_SERVERS_MAX)
+		return;
+	word = strtok_r(NULL, " \t\r\n", &save);
+	/* A zone index (fe80::1%eth0) is no global server: left out. */
+	if (word && ip_parse(word, &server.ip))
+		ret->server[ret->count++] = server;
+}
+
+void upstream_servers(const struct policy *policy, struct msg_gate_servers *ret)
+{
+	char line[512];
+
+	struct endpoint server;
+
+	*ret = (struct msg_gate_servers){ 0 };
+	while (ret->count < MSG_SERVERS_MAX &&
+	       policy_upstream(policy, ret->count, &server.ip, &server.port))
+		ret->server[ret->count++] = server;
+	if (ret->count && !policy_upstream_system(policy))
+		return;
+	AUTO_FILE FILE *file = fopen(RESOLV_CONF, "re");
+	while (file && fgets(line, sizeof(line), file))
+		add_server(ret, line);
+}
+
+int upstream_prefixes(struct msg_gate_uplink *ret)
+{
+	AUTO_FD int route =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	size_t count = 0;
+	int err;
+
+	*ret = (struct msg_gate_uplink){ 0 };
+	if (route < 0)
+		return -errno;
+	err = link_prefixes(route, ret->prefix, MSG_UPLINK_MAX, &count);
+	ret->count = (uint32_t)count;
+	return err;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * upstream.h - what the gate must be told of the machine's own network, as it
+ * has no files: name servers, and the prefixes the machine is on.
+ */
+#ifndef CMD_UPSTREAM_H
+#define CMD_UPSTREAM_H
+
+#include "cmd/privsep.h"
+
+/* The policy's servers, or those of /etc/resolv.conf (resolv.conf(5)). An
+ * unreadable file gives none: SERVFAIL, never a fallback. */
+void upstream_servers(const struct policy *policy,
+		      struct msg_gate_servers *ret);
+
+/* Addresses and on-link prefixes of this namespace. 0 or -errno. */
+int upstream_prefixes(struct msg_gate_uplink *ret);
+
+#endif

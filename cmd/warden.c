@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * warden.c - starts, supervises and ends the gate and the ledger.
+ *
+ * Everything that the gate needs to live again (sockets, policy, leases) stays
+ * open here, so that a gate that died is replaced and takes up where it was;
+ * until then nobody answers, and the sandbox reaches nothing.
+ */
+#include "cmd/warden.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "audit/client.h"
+#include "audit/tally.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/upstream.h"
+#include "dns/lease.h"
+#include "launch/isolate.h"
+#include "launch/link.h"
+
+#define SANDBOX_ID     1
+#define CHILD_READY_MS 10000
+#define GATE_END_MS    5000
+#define RESOLV_POLL_S  2
+
+/* --- what the gate needs ------------------------------------------------- */
+
+static int memfd_of(const char *name, const void *data, size_t len)
+{
+	AUTO_FD int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	const uint8_t *at = data;
+
+	if (fd < 0)
+		return -errno;
+	while (len) {
+		ssize_t n = write(fd, at, len);
+
+		if (n < 0)
+			return -errno;
+		at += n;
+		len -= (size_t)n;
+	}
+	if (fcntl(fd, F_ADD_SEALS,
+		  F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	return steal_fd(&fd);
+}
+
+static int lease_memfd(void)
+{
+	AUTO_FD int fd = memfd_create("leases", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, (off_t)lease_table_size()) < 0)
+		return -errno;
+	return steal_fd(&fd);
+}
+
+int warden_start(struct warden *w)
+{
+	int err;
+
+	w->record_sock = w->policy_fd = w->lease_fd = w->watch_fd = -1;
+	w->gate = w->ledger =
+		(struct child){ .pid = -1, .pidfd = -1, .sock = -1 };
+	w->policy_fd = memfd_of("policy", w->bundle->data, w->bundle->len);
+	if (w->policy_fd < 0)
+		return w->policy_fd;
+	w->lease_fd = lease_memfd();
+	if (w->lease_fd < 0)
+		return w->lease_fd;
+	w->watch_fd = link_watch();
+	if (w->watch_fd < 0)
+		return w->watch_fd;
+	err = child_spawn("ledger", !w->root, &w->ledger);
+	if (err)
+		return err;
+	return child_spawn("gate", !w->root, &w->gate);
+}
+
+/* A new line to the ledger: its other end is the caller's. */
+static int ledger_link(struct warden *w)
+{
+	int pair[2];
+	int err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	err = msg_send(w->ledger.sock, MSG_LEDGER_LINK, NULL, pair[0]);
+	close(pair[0]);
+	if (err) {
+		close(pair[1]);
+		return err;
+	}
+	return pair[1];
+}
+
+static int wait_message(const struct child *child, enum msg_type type)
+{
+	struct pollfd poll_fd = { .fd = child->sock, .events = POLLIN };
+	struct msg msg;
+	int got;
+
+	got = poll(&poll_fd, 1, CHILD_READY_MS);
+	if (got <= 0)
+		return got < 0 ? -errno : -ETIMEDOUT;
+	got = msg_recv(child->sock, &msg, 0);
+	if (got <= 0)
+		return got < 0 ? got : -ECHILD;
+	close_fd(&msg.fd);
+	return msg.type == type ? 0 : -EBADMSG;
+}
+
+static int give_ledger(struct warden *w)
+{
+	struct msg_ledger_start start = { 0 };
+	int err;
+
+	snprintf(start.session, sizeof(start.session), "%s", w->session);
+	snprintf(start.sandbox_name, sizeof(start.sandbox_name), "%s", w->name);
+	snprintf(start.policy_digest, sizeof(start.policy_digest), "%s",
+		 policy_digest(w->policy));
+	snprintf(start.policy_name, sizeof(start.policy_name), "%.63s",
+		 policy_name(w->policy));
+	snprintf(start.boundary, sizeof(start.boundary), "%s", w->boundary);
+	if (w->root)
+		start.uid = start.gid = ISOLATE_UID_LEDGER;
+	err = msg_send(w->ledger.sock, MSG_LEDGER_START, &start, w->log);
+	if (err)
+		return err;
+	close_fd(&w->log);
+	w->record_sock = ledger_link(w);
+	return w->record_sock < 0 ? w->record_sock : 0;
+}
+
+static int give_network(struct warden *w)
+{
+	struct msg_gate_uplink uplink;
+	int err = upstream_prefixes(&uplink);
+
+	if (err)
+		return err;
+	upstream_servers(w->policy, &w->servers);
+	if ((err = msg_send(w->gate.sock, MSG_GATE_UPLINK, &uplink, -1)))
+		return err;
+	return msg_send(w->gate.sock, MSG_GATE_SERVERS, &w->servers, -1);
+}
+
+static int give_sandbox(struct warden *w)
+{
+	struct msg_gate_sandbox sandbox = { .id = SANDBOX_ID };
+
+	if (w->gateway) {
+		sandbox.ifindex = w->gateway->ifindex;
+		sandbox.ip = w->gateway->link.ip;
+		sandbox.gateway = w->gateway->link.gateway;
+		sandbox.leased = 1;
+	}
+	return msg_send(w->gate.sock, MSG_GATE_SANDBOX, &sandbox, w->lease_fd);
+}
+
+static int give_sockets(struct warden *w)
+{
+	for (uint32_t i = 0; i < GATE_SOCKET_COUNT; i++) {
+		struct msg_gate_socket msg = { .socket = i,
+					       .bound = w->bound[i] };
+		int err;
+
+		if (w->socket[i] < 0)
+			continue;
+		err = msg_send(w->gate.sock, MSG_GATE_SOCKET, &msg,
+			       w->socket[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int give_gate(struct warden *w)
+{
+	struct msg_gate_start start = {
+		/* Numbers of flows are never used twice in a session. */
+		.flow_base = ((uint64_t)w->starts++ << 40) + 1,
+		.answer = w->answer,
+	};
+	struct msg_gate_policy policy = { .len = w->bundle->len };
+	AUTO_FD int link = ledger_link(w);
+	int err;
+
+	if (link < 0)
+		return link;
+	if (w->root)
+		start.uid = start.gid = ISOLATE_UID_GATE;
+	if ((err = msg_send(w->gate.sock, MSG_GATE_START, &start, -1)) ||
+	    (err = msg_send(w->gate.sock, MSG_GATE_LEDGER, NULL, link)) ||
+	    (err = msg_send(w->gate.sock, MSG_GATE_POLICY, &policy,
+			    w->policy_fd)) ||
+	    (err = msg_send(w->gate.sock, MSG_GATE_CLIENTS, &w->clients, -1)) ||
+	    (err = give_sandbox(w)) || (err = give_sockets(w)) ||
+	    (err = give_network(w)))
+		return err;
+	return msg_send(w->gate.sock, MSG_GATE_GO, NULL, -1);
+}
+
+int warden_ready(struct warden *w)
+{
+	int err;
+
+	if ((err = give_ledger(w)) || (err = give_gate(w)) ||
+	    (err = wait_message(&w->ledger, MSG_LEDGER_READY)))
+		return err;
+	return wait_message(&w->gate, MSG_GATE_READY);
+}
+
+/* --- supervision --------------------------------------------------------- */
+
+static void session_failed(struct warden *w, const char *why)
+{
+	struct event event = { .kind = EVENT_FINDING,
+			       .sandbox = SANDBOX_ID,
+			       .detail = why };
+
+	log_err("%s", why);
+	warden_record(w, &event);
+	if (w->failed)
+		w->failed(w->arg, why);
+}
+
+static void drop_event(struct event **event)
+{
+	if (*event)
+		event_free(*event);
+	*event = NULL;
+}
+
+static void reap(struct child *child)
+{
+	if (child->pid > 0)
+		waitpid(child->pid, NULL, 0);
+	child->pid = -1;
+	child_close(child);
+}
+
+/* Three in a minute: something kills it as fast as we start it. */
+static bool crashes_too_often(struct warden *w)
+{
+	time_t now = time(NULL);
+
+	memmove(w->crash, w->crash + 1, sizeof(w->crash) - sizeof(w->crash[0]));
+	w->crash[WARDEN_CRASHES_MAX - 1] = now;
+	return w->crash[0] && now - w->crash[0] < 60;
+}
+
+static int watch_gate(struct warden *w);
+
+static void restart_gate(struct warden *w)
+{
+	struct event event = { .kind = EVENT_FINDING,
+			       .sandbox = SANDBOX_ID,
+			       .detail = "the gate died and is started again" };
+	int err;
+
+	drop_event(&w->gate_event);
+	drop_event(&w->gate_died);
+	reap(&w->gate);
+	if (crashes_too_often(w)) {
+		session_failed(w, "the gate died three times in a minute");
+		return;
+	}
+	log_warn("the gate died; starting it again");
+	warden_record(w, &event);
+	if ((err = child_spawn("gate", !w->root, &w->gate)) ||
+	    (err = give_gate(w)) ||
+	    (err = wait_message(&w->gate, MSG_GATE_READY)) ||
+	    (err = watch_gate(w)))
+		session_failed(w, "the gate could not be started again");
+}
+
+static void on_gate_died(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	restart_gate(arg);
+}
+
+static void on_gate_message(evutil_socket_t fd, short what, void *arg)
+{
+	struct warden *w = arg;
+	struct msg msg;
+	int got;
+
+	(void)what;
+	while ((got = msg_recv(fd, &msg, MSG_DONTWAIT)) > 0) {
+		struct msg_published answer = { .status = -EPERM };
+
+		close_fd(&msg.fd);
+		if (msg.type != MSG_GATE_PUBLISH) {
+			got = -EBADMSG;
+			break;
+		}
+		answer.id = msg.publish.id;
+		if (w->gateway)
+			answer.status =
+				gateway_publish(w->gateway, &msg.publish);
+		if (msg_send(fd, MSG_GATE_PUBLISHED, &answer, -1))
+			break;
+	}
+	if (got == -EAGAIN || got > 0)
+		return;
+	/* The end, or nonsense: it dies, and its pidfd tells. */
+	drop_event(&w->gate_event);
+	if (got < 0)
+		kill(w->gate.pid, SIGKILL);
+}
+
+static void on_ledger_died(evutil_socket_t fd, short what, void *arg)
+{
+	struct warden *w = arg;
+
+	(void)fd;
+	(void)what;
+	drop_event(&w->ledger_died);
+	/* The gate has seen it too: nothing new leaves. */
+	session_failed(w, "the ledger died: nothing leaves any more");
+}
+
+static void on_uplink_changed(evutil_socket_t fd, short what, void *arg)
+{
+	struct warden *w = arg;
+	struct msg_gate_uplink uplink;
+	char drop[8192];
+
+	(void)what;
+	while (recv(fd, drop, sizeof(drop), MSG_DONTWAIT) > 0 ||
+	       errno == ENOBUFS)
+		;
+	if (upstream_prefixes(&uplink) == 0 && w->gate.sock >= 0)
+		msg_send(w->gate.sock, MSG_GATE_UPLINK, &uplink, -1);
+}
+
+static void on_resolv_time(evutil_socket_t fd, short what, void *arg)
+{
+	struct warden *w = arg;
+	struct msg_gate_servers servers;
+
+	(void)fd;
+	(void)what;
+	upstream_servers(w->policy, &servers);
+	if (memcmp(&servers, &w->servers, sizeof(servers)) == 0 ||
+	    w->gate.sock < 0)
+		return;
+	w->servers = servers;
+	msg_send(w->gate.sock, MSG_GATE_SERVERS, &servers, -1);
+}
+
+static struct event *watch(struct warden *w, int fd, event_callback_fn fn)
+{
+	struct event *event =
+		event_new(w->base, fd, EV_READ | EV_PERSIST, fn, w);
+
+	if (event && event_add(event, NULL)) {
+		event_free(event);
+		return NULL;
+	}
+	return event;
+}
+
+static int watch_gate(struct warden *w)
+{
+	w->gate_event = watch(w, w->gate.sock, on_gate_message);
+	w->gate_died = watch(w, w->gate.pidfd, on_gate_died);
+	return w->gate_event && w->gate_died ? 0 : -ENOMEM;
+}
+
+int warden_attach(struct warden *w, struct event_base *base)
+{
+	const struct timeval often = { .tv_sec = RESOLV_POLL_S };
+	int err;
+
+	w->base = base;
+	err = watch_gate(w);
+	if (err)
+		return err;
+	w->ledger_died = watch(w, w->ledger.pidfd, on_ledger_died);
+	w->uplink_event = watch(w, w->watch_fd, on_uplink_changed);
+	w->resolv_event = event_new(base, -1, EV_PERSIST, on_resolv_time, w);
+	if (!w->ledger_died || !w->uplink_event || !w->resolv_event ||
+	    event_add(w->resolv_event, &often))
+		return -ENOMEM;
+	return 0;
+}
+
+int warden_record(struct warden *w, const struct event *event)
+{
+	if (w->record_sock < 0)
+		return -EIO;
+	return audit_submit_sync(w->record_sock, event, ++w->record_seq);
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static void drop_events(struct warden *w)
+{
+	drop_event(&w->gate_event);
+	drop_event(&w->gate_died);
+	drop_event(&w->ledger_died);
+	drop_event(&w->uplink_event);
+	drop_event(&w->resolv_event);
+}
+
+/* Closing its socket tells it to end; it may take a while over its last
+ * records. */
+static void end_child(struct child *child, int timeout_ms)
+{
+	struct pollfd died = { .fd = child->pidfd, .events = POLLIN };
+
+	if (child->pid <= 0)
+		return;
+	close_fd(&child->sock);
+	if (poll(&died, 1, timeout_ms) <= 0) {
+		log_warn("a child did not end in time; killed");
+		kill(child->pid, SIGKILL);
+	}
+	reap(child);
+}
+
+static int take_tally(struct warden *w, struct tally *ret)
+{
+	struct pollfd ready = { .fd = w->ledger.sock, .events = POLLIN };
+	struct msg msg;
+
+	for (;;) {
+		int got = poll(&ready, 1, CHILD_READY_MS);
+
+		if (got <= 0)
+			return got < 0 ? -errno : -ETIMEDOUT;
+		got = msg_recv(w->ledger.sock, &msg, 0);
+		if (got <= 0)
+			return got < 0 ? got : -EIO;
+		close_fd(&msg.fd);
+		if (msg.type == MSG_TALLY_DONE) {
+			ret->records = msg.tally_done.records;
+			return 0;
+		}
+		if (msg.type != MSG_TALLY_ROW || ret->rows == TALLY_MAX)
+			return -EBADMSG;
+		ret->row[ret->rows++] = msg.tally_row;
+	}
+}
+
+int warden_finish(struct warden *w, const struct event *last,
+		  struct tally *ret_tally)
+{
+	int err = 0;
+
+	memset(ret_tally, 0, sizeof(*ret_tally));
+	drop_events(w);
+	end_child(&w->gate, GATE_END_MS);
+	if (last)
+		err = warden_record(w, last);
+	if (!err)
+		err = msg_send(w->ledger.sock, MSG_LEDGER_FINISH, NULL, -1);
+	if (!err)
+		err = take_tally(w, ret_tally);
+	end_child(&w->ledger, CHILD_READY_MS);
+	return err;
+}
+
+void warden_close(struct warden *w)
+{
+	drop_events(w);
+	end_child(&w->gate, GATE_END_MS);
+	end_child(&w->ledger, CHILD_READY_MS);
+	close_fd(&w->record_sock);
+	close_fd(&w->policy_fd);
+	close_fd(&w->lease_fd);
+	close_fd(&w->watch_fd);
+	close_fd(&w->log);
+}

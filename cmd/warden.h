@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * warden.h - the process that holds the privileges and never parses a byte
+ * from outside: it starts the gate and the ledger, gives them what they need,
+ * answers the gate's requests, and starts a dead gate again.
+ */
+#ifndef CMD_WARDEN_H
+#define CMD_WARDEN_H
+
+#include <sys/types.h>
+
+#include "cmd/gateway.h"
+#include "cmd/privsep.h"
+#include "launch/child.h"
+#include "policy/bundle.h"
+
+struct event_base;
+struct event;
+struct tally;
+
+/* Crashes of the gate within a minute that end the session. */
+#define WARDEN_CRASHES_MAX 3
+
+struct warden {
+	/* Set by the caller before warden_start(). */
+	bool root; /* children get uids of their own; else user namespaces */
+	const struct bundle *bundle;
+	struct policy *policy;
+	char session[64], name[64];
+	const char *boundary;			  /* "netns", "external" */
+	int log;				  /* audit.jsonl; taken */
+	struct gateway *gateway;		  /* NULL under `serve` */
+	struct endpoint bound[GATE_SOCKET_COUNT]; /* `serve`: its addresses */
+	int socket[GATE_SOCKET_COUNT];		  /* for the gate; -1: none */
+	struct ip answer;
+	struct msg_gate_uplink clients;
+	/* The session cannot go on: told once, from the loop. */
+	void (*failed)(void *arg, const char *why);
+	void *arg;
+
+	/* Its own. */
+	struct child gate, ledger;
+	int record_sock; /* our own line to the ledger */
+	uint64_t record_seq;
+	int policy_fd, lease_fd, watch_fd;
+	unsigned starts; /* of the gate */
+	time_t crash[WARDEN_CRASHES_MAX];
+	struct event_base *base;
+	struct event *gate_event, *gate_died, *ledger_died, *uplink_event,
+		*resolv_event;
+	struct msg_gate_servers servers;
+};
+
+/* Starts both children; they load while the caller does other things. */
+int warden_start(struct warden *warden);
+
+/* Gives them everything and waits until both serve. @sandbox may be NULL
+ * (`serve`). 0 or -errno. */
+int warden_ready(struct warden *warden);
+
+/* Supervises from @base's loop on. */
+int warden_attach(struct warden *warden, struct event_base *base);
+
+/* Writes a record of our own, and waits until it is accepted. */
+int warden_record(struct warden *warden, const struct event *event);
+
+/* Ends the gate, then (after @last, if any) the ledger; its tally. 0 or -errno:
+ * then records may be missing. */
+int warden_finish(struct warden *warden, const struct event *last,
+		  struct tally *ret_tally);
+
+void warden_close(struct warden *warden);
+
+#endif

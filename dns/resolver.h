@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * resolver.h - addresses of a name from the upstream servers: c-ares on our
+ * loop, a cache by TTL, and equal questions asked once.
+ *
+ * Queries are built here with getrandom() ids and sent with ares_send(), each
+ * from a source port of its own (one channel a query: c-ares 1.18 keeps its
+ * socket while any query is pending). Answers are matched against the
+ * question. No server means SERVFAIL, never a fallback.
+ */
+#ifndef DNS_RESOLVER_H
+#define DNS_RESOLVER_H
+
+#include "policy/services.h"
+
+struct event_base;
+struct resolver;
+
+int resolver_new(struct event_base *base, struct resolver **ret_resolver);
+/* Waiters get -EIO. */
+void resolver_free(struct resolver *resolver);
+
+/* Replaces the list of servers; 0 of them is allowed. At most 8 are used. */
+void resolver_set_servers(struct resolver *resolver,
+			  const struct endpoint *server, size_t n);
+
+/* Looks up A and AAAA of @host (canonical), see struct lookup. May be done
+ * before it returns (cache). At most 1,024 different names are under way; past
+ * that -EIO. */
+void resolver_lookup(struct resolver *resolver, const char *host,
+		     struct lookup *lookup);
+void resolver_cancel(struct resolver *resolver, struct lookup *lookup);
+
+/* Forgets what is cached. */
+void resolver_flush(struct resolver *resolver);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * server.h - the DNS door: UDP and TCP sockets in, filtered answers out.
+ */
+#ifndef DNS_SERVER_H
+#define DNS_SERVER_H
+
+#include "policy/services.h"
+
+struct event_base;
+struct dns_server;
+
+/* Serves on @udp_fd (IP_PKTINFO and IP_RECVORIGDSTADDR set; answers leave from
+ * the address and port that was asked) and @tcp_fd (listening). Both are owned
+ * from here on. @services outlives the server. 0 or -errno. */
+int dns_server_new(struct event_base *base, int udp_fd, int tcp_fd,
+		   const struct services *services,
+		   struct dns_server **ret_server);
+void dns_server_free(struct dns_server *server);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ruleset.h - the gateway namespace's rules, from a plain spec to the kernel
+ * in one batch, and back.
+ *
+ * Table "inet sallyport". Per packet: anti-spoof by (interface, address), DNS to
+ * any address and the explicit proxy and leased (address, port)s to our
+ * sockets, everything else refused at once, counted and logged. Sets and maps,
+ * not a rule a sandbox: O(1).
+ */
+#ifndef FIREWALL_RULESET_H
+#define FIREWALL_RULESET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "policy/policy.h"
+
+struct nft;
+
+#define RULESET_TABLE  "sallyport"
+#define RULESET_MARK   1
+#define RULESET_ROUTES 100 /* table with `local default dev lo` for the mark */
+
+struct ruleset_spec {
+	uint16_t dns_port;	   /* of our resolver: 53 */
+	uint16_t proxy_port;	   /* explicit: 3128 */
+	uint16_t transparent_port; /* of our TPROXY listener */
+	uint16_t nflog_group;
+};
+
+/* One sandbox's veth peer in the gateway namespace. */
+struct ruleset_link {
+	char ifname[16];
+	struct ip ip;	   /* the sandbox's only address */
+	struct ip gateway; /* ours on this link */
+};
+
+/* @fd: a NETLINK_NETFILTER socket made in the namespace; taken. 0 or -errno. */
+int nft_open(int fd, struct nft **ret_nft);
+void nft_close(struct nft *nft);
+
+/* Replaces the table with @spec, without links, in one atomic batch. */
+int ruleset_install(struct nft *nft, const struct ruleset_spec *spec);
+
+/* Reads the table back (chains with hook, priority and policy; every rule's
+ * expressions; sets; links) and compares it with what was meant. 0, or -EBADMSG
+ * and a text of what differs, or -errno. @ret_digest: 65 bytes, hex SHA-256 of the canonical
+ * dump, may be NULL. */
+int ruleset_verify(struct nft *nft, const struct ruleset_spec *spec,
+		   const struct ruleset_link *links, size_t n,
+		   char *ret_digest, char *reterr, size_t cap);
+
+int ruleset_link_add(struct nft *nft, const struct ruleset_link *link,
+		     uint16_t proxy_port);
+int ruleset_link_del(struct nft *nft, const struct ruleset_link *link,
+		     uint16_t proxy_port);
+
+/* Lets TCP from @ifname to @dst, on @ports, reach the transparent listener; one
+ * batch; what is there already is no error. */
+int ruleset_flow_add(struct nft *nft, const char *ifname,
+		     const struct cidr *dst, const struct port_range *ports,
+		     size_t n);
+
+struct ruleset_counters {
+	uint64_t spoofed, refused, ipv6, forwarded;
+};
+int ruleset_counters(struct nft *nft, struct ruleset_counters *ret);
+
+#endif

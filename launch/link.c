@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * link.c - the few requests that a sandbox's link takes.
+ */
+#include "launch/link.h"
+
+#include <errno.h>
+#include <linux/fib_rules.h>
+#include <linux/if.h>
+#include <linux/if_link.h>
+#include <linux/net_namespace.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
+#include <string.h>
+
+#include "launch/rtnl.h"
+
+static int check_name(const char *name)
+{
+	size_t len = strnlen(name, IFNAMSIZ);
+
+	return len == 0 || len == IFNAMSIZ ? -EINVAL : 0;
+}
+
+/* A message about the interface @name, or @index if there is no name. */
+static void start_link(struct rtnl *m, uint16_t type, uint16_t flags,
+		       const char *name, int index)
+{
+	const struct ifinfomsg body = { .ifi_index = index };
+
+	rtnl_start(m, type, flags, &body, sizeof(body));
+	if (name)
+		mnl_attr_put_strz(m->nlh, IFLA_IFNAME, name);
+}
+
+/* What a look-up of a link tells. */
+struct link_found {
+	int index;
+	int peer;      /* its other end's index */
+	int peer_nsid; /* and namespace, as an id in ours; -1: none */
+};
+
+static int found_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
+	struct link_found *found = arg;
+	const struct nlattr *attr;
+
+	if (nlh->nlmsg_type != RTM_NEWLINK)
+		return MNL_CB_OK;
+	found->index = info->ifi_index;
+	mnl_attr_for_each (attr, nlh, sizeof(*info)) {
+		if (mnl_attr_get_payload_len(attr) < sizeof(uint32_t))
+			continue;
+		if (mnl_attr_get_type(attr) == IFLA_LINK)
+			found->peer = (int)mnl_attr_get_u32(attr);
+		else if (mnl_attr_get_type(attr) == IFLA_LINK_NETNSID)
+			found->peer_nsid = (int)mnl_attr_get_u32(attr);
+	}
+	return MNL_CB_OK;
+}
+
+static int find(int route, const char *name, struct link_found *ret)
+{
+	struct rtnl m;
+
+	*ret = (struct link_found){ .peer_nsid = -1 };
+	if (check_name(name) < 0)
+		return -EINVAL;
+	start_link(&m, RTM_GETLINK, 0, name, 0);
+	int r = rtnl_read(route, &m, found_cb, ret);
+	if (r < 0)
+		return r;
+	return ret->index > 0 ? 0 : -ENODEV;
+}
+
+/* No IPv6 address is made up for the interface @index of the namespace @nsid
+ * (-1: this one) when it comes up. */
+static int no_ipv6_address(int route, int index, int nsid)
+{
+	struct rtnl m;
+
+	start_link(&m, RTM_NEWLINK, 0, NULL, index);
+	if (nsid >= 0)
+		mnl_attr_put_u32(m.nlh, IFLA_TARGET_NETNSID, (uint32_t)nsid);
+	struct nlattr *spec = mnl_attr_nest_start(m.nlh, IFLA_AF_SPEC);
+	struct nlattr *inet6 = mnl_attr_nest_start(m.nlh, AF_INET6);
+	mnl_attr_put_u8(m.nlh, IFLA_INET6_ADDR_GEN_MODE,
+			IN6_ADDR_GEN_MODE_NONE);
+	mnl_attr_nest_end(m.nlh, inet6);
+	mnl_attr_nest_end(m.nlh, spec);
+	int r = rtnl_ask(route, &m);
+	/* A kernel, or an interface, without IPv6 makes no address either. */
+	return r == -EAFNOSUPPORT ? 0 : r;
+}
+
+static int make_veth(int route, const char *name, const char *peer, int peer_ns)
+{
+	const struct ifinfomsg body = { 0 };
+	struct rtnl m;
+
+	start_link(&m, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, name, 0);
+	struct nlattr *info = mnl_attr_nest_start(m.nlh, IFLA_LINKINFO);
+	mnl_attr_put_strz(m.nlh, IFLA_INFO_KIND, "veth");
+	struct nlattr *data = mnl_attr_nest_start(m.nlh, IFLA_INFO_DATA);
+	struct nlattr *other = mnl_attr_nest_start(m.nlh, VETH_INFO_PEER);
+	memcpy(mnl_nlmsg_put_extra_header(m.nlh, sizeof(body)), &body,
+	       sizeof(body));
+	mnl_attr_put_strz(m.nlh, IFLA_IFNAME, peer);
+	mnl_attr_put_u32(m.nlh, IFLA_NET_NS_FD, (uint32_t)peer_ns);
+	mnl_attr_nest_end(m.nlh, other);
+	mnl_attr_nest_end(m.nlh, data);
+	mnl_attr_nest_end(m.nlh, info);
+	return rtnl_ask(route, &m);
+}
+
+int link_veth(int route, const char *name, const char *peer, int peer_ns)
+{
+	struct link_found found;
+	int r;
+
+	if (check_name(name) < 0 || check_name(peer) < 0)
+		return -EINVAL;
+	r = make_veth(route, name, peer, peer_ns);
+	if (r < 0)
+		return r;
+	r = find(route, name, &found);
+	if (r == 0)
+		r = no_ipv6_address(route, found.index, -1);
+	if (r == 0)
+		r = no_ipv6_address(route, found.peer, found.peer_nsid);
+	if (r < 0)
+		(void)link_delete(route, name);
+	return r;
+}
+
+int link_up(int route, const char *name)
+{
+	const struct ifinfomsg body = { .ifi_flags = IFF_UP,
+					.ifi_change = IFF_UP };
+	struct rtnl m;
+
+	if (check_name(name) < 0)
+		return -EINVAL;
+	rtnl_start(&m, RTM_NEWLINK, 0, &body, sizeof(body));
+	mnl_attr_put_strz(m.nlh, IFLA_IFNAME, name);
+	return rtnl_ask(route, &m);
+}
+
+int link_delete(int route, const char *name)
+{
+	struct rtnl m;
+
+	if (check_name(name) < 0)
+		return -EINVAL;
+	start_link(&m, RTM_DELLINK, 0, name, 0);
+	return rtnl_ask(route, &m);
+}
+
+int link_index(int route, const char *name, uint32_t *ret_index)
+{
+	struct link_found found;
+
+	int r = find(route, name, &found);
+	if (r == 0)
+		*ret_index = (uint32_t)found.index;
+	return r;
+}
+
+static unsigned char family_of(const struct ip *ip)
+{
+	return ip->len == 16 ? AF_INET6 : AF_INET;
+}
+
+int link_address(int route, const char *name, const struct cidr *address)
+{
+	struct ifaddrmsg body = { .ifa_family = family_of(&address->ip),
+				  .ifa_prefixlen = address->bits };
+	const uint8_t len = address->ip.len;
+	struct rtnl m;
+	uint32_t index;
+
+	if (!len || address->bits > len * 8)
+		return -EINVAL;
+	int r = link_index(route, name, &index);
+	if (r < 0)
+		return r;
+	body.ifa_index = index;
+	rtnl_start(&m, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &body,
+		   sizeof(body));
+	mnl_attr_put(m.nlh, IFA_LOCAL, len, address->ip.byte);
+	mnl_attr_put(m.nlh, IFA_ADDRESS, len, address->ip.byte);
+	return rtnl_ask(route, &m);
+}
+
+int link_default_route(int route, const struct ip *gateway)
+{
+	const struct rtmsg body = { .rtm_family = family_of(gateway),
+				    .rtm_table = RT_TABLE_MAIN,
+				    .rtm_protocol = RTPROT_STATIC,
+				    .rtm_scope = RT_SCOPE_UNIVERSE,
+				    .rtm_type = RTN_UNICAST };
+	struct rtnl m;
+
+	if (!gateway->len)
+		return -EINVAL;
+	rtnl_start(&m, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &body,
+		   sizeof(body));
+	mnl_attr_put(m.nlh, RTA_GATEWAY, gateway->len, gateway->byte);
+	return rtnl_ask(route, &m);
+}
+
+static int add_mark_rule(int route, uint32_t mark, uint32_t table)
+{
+	const struct fib_rule_hdr body = { .family = AF_INET,
+					   .action = FR_ACT_TO_TBL };
+	struct rtnl m;
+
+	rtnl_start(&m, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, &body,
+		   sizeof(body));
+	mnl_attr_put_u32(m.nlh, FRA_FWMARK, mark);
+	mnl_attr_put_u32(m.nlh, FRA_FWMASK, UINT32_MAX);
+	mnl_attr_put_u32(m.nlh, FRA_TABLE, table);
+	return rtnl_ask(route, &m);
+}
+
+int link_local_delivery(int route, uint32_t mark, uint32_t table)
+{
+	const struct rtmsg body = { .rtm_family = AF_INET,
+				    .rtm_table = RT_TABLE_UNSPEC,
+				    .rtm_protocol = RTPROT_STATIC,
+				    .rtm_scope = RT_SCOPE_HOST,
+				    .rtm_type = RTN_LOCAL };
+	struct rtnl m;
+	uint32_t index;
+
+	int r = link_index(route, "lo", &index);
+	if (r < 0)
+		return r;
+	r = add_mark_rule(route, mark, table);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	rtnl_start(&m, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &body,
+		   sizeof(body));
+	mnl_attr_put_u32(m.nlh, RTA_OIF, index);
+	mnl_attr_put_u32(m.nlh, RTA_TABLE, table);
+	return rtnl_ask(route, &m);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * link.h - interfaces, addresses, routes and rules by rtnetlink. @route is a
+ * NETLINK_ROUTE socket; it acts in the namespace it was made in. All return 0
+ * or -errno.
+ */
+#ifndef LAUNCH_LINK_H
+#define LAUNCH_LINK_H
+
+#include <stdint.h>
+
+#include "base/addr.h"
+
+/* A veth pair: @name here, @peer in namespace @peer_ns. No IPv6 address is
+ * generated on either (IFLA_INET6_ADDR_GEN_MODE none). */
+int link_veth(int route, const char *name, const char *peer, int peer_ns);
+int link_up(int route, const char *name);
+int link_delete(int route, const char *name);
+int link_index(int route, const char *name, uint32_t *ret_index);
+int link_address(int route, const char *name, const struct cidr *address);
+/* 0.0.0.0/0 via @gateway. */
+int link_default_route(int route, const struct ip *gateway);
+/* For TPROXY: packets with @mark are looked up in @table, where everything is
+ * local (dev lo). IPv4. */
+int link_local_delivery(int route, uint32_t mark, uint32_t table);
+
+/* The addresses of this namespace as /32 or /128 and its on-link prefixes,
+ * loopback left out. At most @max; *@ret_n. */
+int link_prefixes(int route, struct cidr *ret, size_t max, size_t *ret_n);
+
+/* A socket that reports changes of addresses and routes; non-blocking. */
+int link_watch(void);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * process.h - the sandboxed command: bubblewrap makes its view of the files, a
+ * small static init (launch/init.c, embedded) is its pid 1.
+ */
+#ifndef LAUNCH_PROCESS_H
+#define LAUNCH_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct process_spec {
+	int netns;	 /* its network namespace */
+	uid_t uid;	 /* real uid outside; and as seen inside */
+	gid_t gid;
+	bool as_root;	 /* we are real root: map @uid; else we are uid 0 of a user
+			    namespace whose 0 is @uid */
+	bool synthetic;	 /* @uid has no passwd entry: add one inside, private HOME */
+	const char *cwd; /* writable inside, unless a system directory */
+	char *const *argv;
+	char *const *env;	      /* complete: process_env() */
+	const char *const *hide;      /* paths masked inside, files or directories */
+	size_t hides;
+	const char *resolv_conf;      /* contents */
+	bool interactive;	      /* shares our terminal session */
+};
+
+struct process {
+	pid_t pid;	/* bwrap's (our child) */
+	int pidfd;
+	int start_fd;	/* process_start() */
+	int status_fd;	/* bwrap's --json-status-fd */
+	int error_fd;	/* init's word on a failed exec */
+	pid_t init;	/* pid 1 of the sandbox, as we see it; 0: not yet known */
+};
+
+/* Prepares the sandbox: everything but running it. The child waits, already in
+ * its network namespace; if we die before process_start(), it exits. 0, or
+ * -errno and a sentence for people in @reterr. */
+int process_prepare(const struct process_spec *spec, struct process *ret,
+		    char *reterr, size_t cap);
+
+/* Lets the command run. Its first instruction comes after this. */
+int process_start(struct process *process);
+
+/* Forwards @signal to the command's pid 1, which passes it on. */
+void process_signal(struct process *process, int signal);
+
+/* Kills every process of the sandbox. */
+void process_kill(struct process *process);
+
+/* After the pidfd turned readable: reaps, returns the exit status as a shell
+ * would (126, 127, 128 + signal), or 125 if bwrap itself failed (its own message is on stderr). */
+int process_wait(struct process *process);
+
+/* The command's environment: ours, less what must not be inherited, plus the
+ * proxy variables (FACTS: both cases, ALL_PROXY as http://, NO_PROXY) for
+ * @proxy_url; @home where not NULL. An array to be freed by
+ * process_env_free(). NULL without memory. */
+char **process_env(char *const *from, const char *proxy_url, const char *home);
+void process_env_free(char **env);
+
+/* Is @argv0 a command that could run (looked up as execvp would)? 0, or 126 or
+ * 127. A first guess for a quick answer; init has the last word. */
+int process_lookup(const char *argv0, const char *path);
+
+#endif

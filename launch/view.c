@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * view.c - deciding what a sandboxed command sees.
+ *
+ * Everything here is about canonical paths: bubblewrap mounts below its new
+ * root, where an absolute symlink would lead back to the old one.
+ *
+ * A unix socket is not bounded by a network namespace, and a read-only mount
+ * does not stop connect(2): sockets of this host are masked. A daemon that
+ * restarts makes a new file, which an old mask does not cover; so where the
+ * directory of a socket is not a place that the command needs, all of it is.
+ */
+#include "launch/view.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "launch/idmap.h"
+#include "launch/sockets.h"
+#include "launch/userns.h"
+
+static const char *const private_trees[] = { "/dev", "/proc", "/tmp",
+					     "/var/tmp", "/run" };
+
+/* Not writable, nor anything below, unless it is our user's own. */
+static const char *const system_trees[] = {
+	"/etc",	  "/usr",   "/bin",    "/sbin", "/lib", "/lib32",
+	"/lib64", "/libx32", "/boot", "/sys",  "/var/run", "/var/lib/dpkg",
+	"/root/.ssh",
+};
+
+/* Themselves not writable; what is below them may be. */
+static const char *const system_dirs[] = {
+	"/",	  "/var",   "/home",  "/opt",	    "/srv",
+	"/mnt",	  "/media", "/var/lib", "/var/log", "/var/cache",
+	"/var/spool",
+};
+
+bool view_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (strcmp(dir, "/") == 0)
+		return true;
+	return strncmp(path, dir, n) == 0 &&
+	       (path[n] == '\0' || path[n] == '/');
+}
+
+static bool in_list(const char *path, const char *const *list, size_t n,
+		    bool below)
+{
+	for (size_t i = 0; i < n; i++)
+		if (below ? view_below(path, list[i]) :
+			    strcmp(path, list[i]) == 0)
+			return true;
+	return false;
+}
+
+static const char *tree_of(const struct view *view, const char *path)
+{
+	for (size_t i = 0; i < view->trees; i++)
+		if (view_below(path, view->tree[i]))
+			return view->tree[i];
+	return NULL;
+}
+
+static int add_tree(struct view *view, const char *path)
+{
+	AUTO_FREE char *real = realpath(path, NULL);
+
+	if (!real || tree_of(view, real))
+		return 0;
+	if (view->trees == VIEW_TREES)
+		return -E2BIG;
+	view->tree[view->trees++] = STEAL(real);
+	return 0;
+}
+
+static int plan_home(struct view *view)
+{
+	const struct process_spec *spec = view->spec;
+
+	for (char *const *e = spec->env; *e; e++)
+		if (strncmp(*e, "HOME=/", 6) == 0 && !view->home)
+			view->home = realpath(*e + 5, NULL);
+	if (view->home && strcmp(view->home, "/") == 0) {
+		free(view->home);
+		view->home = NULL;
+	}
+	return spec->synthetic && view->home ? add_tree(view, view->home) : 0;
+}
+
+static bool is_ours(const struct view *view)
+{
+	const struct process_spec *spec = view->spec;
+
+	if (spec->synthetic)
+		return false;
+	return view->owner == (spec->as_root ? spec->uid : geteuid());
+}
+
+static enum view_cwd cwd_kind(const struct view *view)
+{
+	const char *cwd = view->cwd;
+	const char *tree = tree_of(view, cwd);
+
+	if (in_list(cwd, system_dirs, ARRAY_SIZE(system_dirs), false))
+		return VIEW_CWD_READONLY;
+	if (tree && strcmp(tree, cwd) == 0 && strcmp(tree, "/dev") != 0 &&
+	    strcmp(tree, "/proc") != 0)
+		return VIEW_CWD_PRIVATE;
+	if (view_below(cwd, "/dev") || view_below(cwd, "/proc") ||
+	    view_below(cwd, "/run"))
+		return VIEW_CWD_NONE;
+	if (in_list(cwd, system_trees, ARRAY_SIZE(system_trees), true) &&
+	    !is_ours(view))
+		return VIEW_CWD_READONLY;
+	return VIEW_CWD_WRITABLE;
+}
+
+static void note_cwd(struct view *view)
+{
+	const char *what = NULL;
+
+	if (view->kind == VIEW_CWD_READONLY)
+		what = "is a system directory: read-only for the command";
+	else if (view->kind == VIEW_CWD_PRIVATE)
+		what = "is private to the command: it starts empty and is lost "
+		       "at the end";
+	else if (view->kind == VIEW_CWD_NONE)
+		what = "is not visible to the command, which starts in /";
+	else if (view->home && strcmp(view->cwd, view->home) == 0)
+		what = "is the home directory: the command can change files "
+		       "that your next login runs";
+	if (what)
+		snprintf(view->note, sizeof(view->note), "%.120s %s",
+			 view->cwd, what);
+}
+
+static int plan_cwd(struct view *view, char *reterr, size_t cap)
+{
+	const char *cwd = view->spec->cwd ? view->spec->cwd : "/";
+	struct stat st;
+
+	view->cwd = realpath(cwd, NULL);
+	if (!view->cwd || stat(view->cwd, &st) < 0) {
+		int r = -errno;
+
+		snprintf(reterr, cap, "working directory %s: %s", cwd,
+			 strerror(-r));
+		return r;
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		snprintf(reterr, cap, "working directory %s: not a directory",
+			 cwd);
+		return -ENOTDIR;
+	}
+	view->owner = st.st_uid;
+	view->group = st.st_gid;
+	view->kind = cwd_kind(view);
+	note_cwd(view);
+	view->source = strdup(view->cwd);
+	return view->source ? 0 : -ENOMEM;
+}
+
+/* Takes @path, also when it fails. */
+static int add_mask(struct view *view, char *path, bool dir)
+{
+	struct view_mask *more;
+
+	if (!path)
+		return -ENOMEM;
+	more = reallocarray(view->mask, view->masks + 1, sizeof(*more));
+	if (!more) {
+		free(path);
+		return -ENOMEM;
+	}
+	view->mask = more;
+	more[view->masks++] = (struct view_mask){ .path = path, .dir = dir };
+	return 0;
+}
+
+static int plan_hides(struct view *view, char *reterr, size_t cap)
+{
+	for (size_t i = 0; i < view->spec->hides; i++) {
+		const char *hide = view->spec->hide[i];
+		AUTO_FREE char *real = realpath(hide, NULL);
+		struct stat st;
+		int r;
+
+		if (!real && errno == ENOENT)
+			continue;
+		if (!real || stat(real, &st) < 0) {
+			r = -errno;
+			snprintf(reterr, cap, "cannot hide %s: %s", hide,
+				 strerror(-r));
+			return r;
+		}
+		if (S_ISDIR(st.st_mode) && view_below(view->cwd, real)) {
+			snprintf(reterr, cap,
+				 "the working directory %s is below %s, which "
+				 "must stay hidden from the command: change "
+				 "to another directory",
+				 view->cwd, real);
+			return -EINVAL;
+		}
+		r = add_mask(view, STEAL(real), S_ISDIR(st.st_mode));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static size_t depth_of(const char *path)
+{
+	size_t n = 0;
+
+	for (; *path; path++)
+		n += *path == '/';
+	return n;
+}
+
+/* May all of @dir be masked for the sake of a socket in it? */
+static bool expendable(const struct view *view, const char *dir)
+{
+	if (depth_of(dir) < 3 || view_below(view->cwd, dir) ||
+	    view_below(dir, view->cwd))
+		return false;
+	if (view->home && view_below(view->home, dir))
+		return false;
+	return !in_list(dir, system_trees, ARRAY_SIZE(system_trees), true);
+}
+
+static int plan_sockets(struct view *view, char *reterr, size_t cap)
+{
+	char **path = NULL;
+	size_t n = 0;
+	int r = sockets_list(&path, &n);
+
+	if (r < 0) {
+		snprintf(reterr, cap,
+			 "cannot list this host's unix sockets: %s",
+			 strerror(-r));
+		return r;
+	}
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		size_t parent = (size_t)(strrchr(path[i], '/') - path[i]);
+		AUTO_FREE char *dir = strndup(path[i], parent);
+
+		if (!dir)
+			r = -ENOMEM;
+		else if (expendable(view, dir))
+			r = add_mask(view, STEAL(dir), true);
+		else
+			r = add_mask(view, strdup(path[i]), false);
+	}
+	sockets_free(path, n);
+	return r;
+}
+
+static int compare_masks(const void *a, const void *b)
+{
+	return strcmp(((const struct view_mask *)a)->path,
+		      ((const struct view_mask *)b)->path);
+}
+
+/* Where @path leads, even if nothing is there (yet): a link into /run may
+ * dangle. NULL if it does not exist at all. */
+static char *follow(const char *path)
+{
+	char *real = realpath(path, NULL);
+	char target[PATH_MAX];
+	ssize_t n;
+
+	if (real)
+		return real;
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n <= 0)
+		return NULL;
+	target[n] = '\0';
+	if (target[0] == '/')
+		return strdup(target);
+	if (asprintf(&real, "/etc/%s", target) < 0)
+		return NULL;
+	return real;
+}
+
+int view_plan(struct view *view, const struct process_spec *spec, char *reterr,
+	      size_t cap)
+{
+	int r = 0;
+
+	*view = (struct view){ .spec = spec };
+	snprintf(reterr, cap, "out of memory");
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(private_trees); i++)
+		r = add_tree(view, private_trees[i]);
+	if (r == 0)
+		r = plan_home(view);
+	if (r == 0)
+		r = plan_cwd(view, reterr, cap);
+	if (r == 0)
+		r = plan_hides(view, reterr, cap);
+	if (r == 0)
+		r = plan_sockets(view, reterr, cap);
+	if (r < 0)
+		return r;
+	if (view->masks)
+		qsort(view->mask, view->masks, sizeof(*view->mask),
+		      compare_masks);
+	view->resolv = follow("/etc/resolv.conf");
+	view->passwd = realpath("/etc/passwd", NULL);
+	view->groups = realpath("/etc/group", NULL);
+	return 0;
+}
+
+/* The directory for it: in our own mount namespace /run may be covered, inside
+ * it is private anyway. */
+static int attach(struct view *view, int tree)
+{
+	static const char place[] = "/run/cwd";
+	int r;
+
+	if (mount("none", "/run", "tmpfs", MS_NOSUID | MS_NODEV,
+		  "mode=0755,size=64k") < 0 ||
+	    mkdir(place, 0755) < 0)
+		return -errno;
+	r = idmap_attach(tree, place);
+	if (r < 0)
+		return r;
+	free(view->source);
+	view->source = strdup(place);
+	return view->source ? 0 : -ENOMEM;
+}
+
+int view_place(struct view *view, char *reterr, size_t cap)
+{
+	const struct process_spec *spec = view->spec;
+	AUTO_FD int userns = -1;
+	AUTO_FD int tree = -1;
+	int r;
+
+	if (!spec->synthetic || view->kind != VIEW_CWD_WRITABLE)
+		return 0;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		r = -errno;
+		snprintf(reterr, cap, "cannot make a mount namespace: %s",
+			 strerror(-r));
+		return r;
+	}
+	userns = userns_make(view->owner, spec->uid, view->group, spec->gid);
+	if (userns < 0)
+		r = userns;
+	else
+		r = tree = idmap_clone(view->cwd, userns);
+	if (r >= 0)
+		return attach(view, tree);
+	/* Some file systems can't; the command then sees what its uid may. */
+	view->kind = VIEW_CWD_READONLY;
+	snprintf(view->note, sizeof(view->note),
+		 "%.100s is read-only for the command: its file system has no "
+		 "idmapped mounts (use --user)",
+		 view->cwd);
+	return 0;
+}
+
+void view_free(struct view *view)
+{
+	for (size_t i = 0; i < view->trees; i++)
+		free(view->tree[i]);
+	for (size_t i = 0; i < view->masks; i++)
+		free(view->mask[i].path);
+	free(view->mask);
+	free(view->cwd);
+	free(view->source);
+	free(view->home);
+	free(view->resolv);
+	free(view->passwd);
+	free(view->groups);
+	for (size_t i = 0; i < view->fds; i++)
+		close(view->fd[i]);
+	if (view->out)
+		fclose(view->out);
+	*view = (struct view){ 0 };
+}

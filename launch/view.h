@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * view.h - which files a sandboxed command sees, as arguments for bubblewrap.
+ *
+ *	plan	with the caller's rights: what is where, what must not be seen
+ *	place	as root, for a uid that owns nothing: the working directory with
+ *		its owner's files shown as that uid's
+ *	write	as the sandbox's uid, which shows what it can reach at all
+ */
+#ifndef LAUNCH_VIEW_H
+#define LAUNCH_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "launch/process.h"
+
+#define VIEW_INIT "/run/.sallyport/init"
+
+enum view_cwd {
+	VIEW_CWD_WRITABLE,
+	VIEW_CWD_READONLY, /* a system directory */
+	VIEW_CWD_PRIVATE,  /* shown as an empty, private one: /tmp, HOME */
+	VIEW_CWD_NONE,	   /* not there inside: the command starts in / */
+};
+
+struct view_mask {
+	char *path;
+	bool dir;
+};
+
+#define VIEW_TREES 8
+#define VIEW_FDS   8
+
+struct view {
+	const struct process_spec *spec;
+	enum view_cwd kind;
+	char *cwd;		 /* canonical */
+	char *source;		 /* where it is bound from */
+	uid_t owner;		 /* of the cwd */
+	gid_t group;
+	char *tree[VIEW_TREES];	 /* private, empty: /dev /proc /tmp /run ... */
+	size_t trees;
+	char *home;		 /* canonical; also a tree if private */
+	struct view_mask *mask;	 /* sorted */
+	size_t masks;
+	char *resolv, *passwd, *groups; /* canonical paths in /etc, or NULL */
+	char note[200];		 /* for people, or empty */
+	FILE *out;		 /* arguments, each ended by NUL */
+	int fd[VIEW_FDS];	 /* what bubblewrap must inherit for them */
+	size_t fds;
+};
+
+/* 0, or -errno and a sentence in @reterr. view_free() in any case. */
+int view_plan(struct view *view, const struct process_spec *spec, char *reterr,
+	      size_t cap);
+
+/* Leaves the process in an own mount namespace in which view->source is
+ * reachable, if it can. 0 or -errno. */
+int view_place(struct view *view, char *reterr, size_t cap);
+
+/* The arguments up to the command, for bwrap --args: returns a memfd, which is
+ * the first of view->fd. Or -errno and a sentence. */
+int view_write(struct view *view, char *reterr, size_t cap);
+
+void view_free(struct view *view);
+
+/* Is @path @dir or below it? Both canonical. */
+bool view_below(const char *path, const char *dir);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * build.c - from a bundle to a policy. Parts add to one draft; the first fault
+ * drops it all, so there is no half-loaded policy.
+ */
+#include "policy/build.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "policy/part.h"
+#include "policy/presets.h"
+#include "policy/words.h"
+
+#define PERMIT_MAX 1024
+
+static const struct limits default_limits = {
+	.connections = 256,
+	.names = 4000,
+	.names_per_wildcard = 64,
+	.dns_per_second = 200,
+};
+
+static void *copy_of(const void *data, size_t n, size_t size)
+{
+	void *copy = calloc(n ? n : 1, size);
+
+	if (copy && n)
+		memcpy(copy, data, n * size);
+	return copy;
+}
+
+int rule_set_ports(struct rule *rule, const struct port_range *range, size_t n)
+{
+	struct port_range *copy = copy_of(range, n, sizeof(*range));
+
+	if (!copy)
+		return -ENOMEM;
+	free(rule->ports);
+	rule->ports = copy;
+	rule->port_count = ports_merge(copy, n);
+	/* All ports by name are all ports: then DNS is denied as well. */
+	if (rule->deny && rule->port_count == 1 && copy->first == 1 &&
+	    copy->last == 65535)
+		rule->port_count = 0;
+	return 0;
+}
+
+int rule_set_addresses(struct rule *rule, const struct cidr *cidr, size_t n)
+{
+	struct cidr *copy = copy_of(cidr, n, sizeof(*cidr));
+
+	if (!copy)
+		return -ENOMEM;
+	free(rule->addresses);
+	rule->addresses = copy;
+	rule->address_count = n;
+	return 0;
+}
+
+/* A slot in the list first, so that a rule is owned as soon as it exists. */
+static struct rule *new_rule(struct policy *policy)
+{
+	struct rule_list *all = &policy->all;
+	struct rule *rule;
+
+	if ((all->count & (all->count - 1)) == 0) {
+		size_t cap = all->count ? all->count * 2 : 1;
+		struct rule **grown =
+			reallocarray(all->at, cap, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		all->at = grown;
+	}
+	rule = calloc(1, sizeof(*rule));
+	if (!rule)
+		return NULL;
+	rule->index = (unsigned)all->count;
+	all->at[all->count++] = rule;
+	return rule;
+}
+
+int draft_add_rule(struct draft *draft, const struct target *target, bool deny,
+		   const char *text, const char *origin, struct rule **ret_rule)
+{
+	static const struct port_range usual[] = { { 80, 80 }, { 443, 443 } };
+	struct rule *rule;
+
+	if (draft->policy->all.count >= RULES_MAX)
+		return -EFBIG;
+	rule = new_rule(draft->policy);
+	if (!rule)
+		return -ENOMEM;
+	rule->deny = deny;
+	rule->wildcard = target->wildcard;
+	rule->literal = target->literal;
+	rule->text = strdup(text);
+	rule->origin = strdup(origin);
+	if (*target->host)
+		rule->host = strdup(target->host);
+	if (!rule->text || !rule->origin || (*target->host && !rule->host))
+		return -ENOMEM;
+	*ret_rule = rule;
+	if (target->has_ports)
+		return rule_set_ports(rule, &target->ports, 1);
+	return deny ? 0 : rule_set_ports(rule, usual, ARRAY_SIZE(usual));
+}
+
+int draft_add_preset(struct draft *draft, size_t i)
+{
+	uint64_t bit = UINT64_C(1) << (i % PRESETS_MAX);
+	char origin[80];
+
+	if (i >= PRESETS_MAX || draft->presets_loaded & bit)
+		return 0;
+	draft->presets_loaded |= bit;
+	snprintf(origin, sizeof(origin), "preset %s", preset_table[i].name);
+	return load_yaml(draft, origin, preset_table[i].yaml,
+			 preset_table[i].len);
+}
+
+static int part_fault(const struct draft *draft, const char *origin,
+		      const char *text, const char *why)
+{
+	char shown[WORD_SHOWN_MAX];
+
+	snprintf(draft->err->text, sizeof(draft->err->text), "%.200s %s: %s",
+		 origin, word_show(text, strlen(text), shown), why);
+	return -EINVAL;
+}
+
+/* A word without a dot or colon is a preset. Where it is none, saying so beats
+ * allowing a host of that name which nobody meant. */
+static int unknown_preset(const struct draft *draft, const char *origin,
+			  const char *text)
+{
+	const char *guess = preset_guess(text);
+	char all[200], why[300];
+
+	preset_list(all, sizeof(all));
+	if (guess)
+		snprintf(why, sizeof(why),
+			 "unknown preset, did you mean '%s'? The presets are "
+			 "%s",
+			 guess, all);
+	else
+		snprintf(why, sizeof(why),
+			 "unknown preset, write a host name with a dot, or "
+			 "one of %s",
+			 all);
+	return part_fault(draft, origin, text, why);
+}
+
+static int add_target(struct draft *draft, bool deny, const char *origin,
+		      const char *text)
+{
+	struct target target;
+	struct rule *rule;
+	const char *why;
+	int ret;
+
+	if (!deny) {
+		int i = preset_find(text);
+
+		if (i >= 0)
+			return draft_add_preset(draft, (size_t)i);
+		if (*text && !strpbrk(text, ".:/*[@%"))
+			return unknown_preset(draft, origin, text);
+	}
+	why = target_parse(text, &target);
+	if (!why && deny && !*target.host && target.has_ports)
+		why = "a denied address range is denied on every port, leave "
+		      "the port out";
+	if (why)
+		return part_fault(draft, origin, text, why);
+	ret = draft_add_rule(draft, &target, deny, text, origin, &rule);
+	return ret == -EFBIG ? part_fault(draft, origin, text, "too many rules")
+			     : ret;
+}
+
+static int add_permit(struct draft *draft, const char *origin, const char *text)
+{
+	struct policy *policy = draft->policy;
+	struct cidr cidr, *grown;
+	const char *why = target_parse_cidr(text, &cidr);
+
+	if (!why && policy->permit_count == PERMIT_MAX)
+		why = "too many ranges, use larger ones";
+	if (why)
+		return part_fault(draft, origin, text, why);
+	grown = reallocarray(policy->permit, policy->permit_count + 1,
+			     sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	policy->permit = grown;
+	grown[policy->permit_count++] = cidr;
+	return 0;
+}
+
+static int bundle_fault(const struct draft *draft)
+{
+	snprintf(draft->err->text, sizeof(draft->err->text),
+		 "the policy bundle is damaged, start again");
+	return -EINVAL;
+}
+
+static int add_part(struct draft *draft, const struct part *part)
+{
+	AUTO_FREE char *origin = strndup(part->origin, part->origin_len);
+	AUTO_FREE char *text = NULL;
+
+	if (!origin)
+		return -ENOMEM;
+	if (part->kind == BUNDLE_FILE)
+		return load_yaml(draft, origin, part->text, part->len);
+	/* Options are short, and C strings by birth. */
+	if (part->len > 4096 || memchr(part->text, '\0', part->len))
+		return bundle_fault(draft);
+	text = strndup(part->text, part->len);
+	if (!text)
+		return -ENOMEM;
+	switch (part->kind) {
+	case BUNDLE_ALLOW:
+	case BUNDLE_DENY:
+		return add_target(draft, part->kind == BUNDLE_DENY, origin,
+				  text);
+	case BUNDLE_PERMIT:
+		return add_permit(draft, origin, text);
+	default:
+		return bundle_fault(draft);
+	}
+}
+
+/* No configuration file of OpenSSL: the gate has no files, and a digest needs
+ * none. */
+static int digest(const void *data, size_t len, char *ret_hex)
+{
+	uint8_t md[EVP_MAX_MD_SIZE];
+	unsigned n = 0;
+
+	if (!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) ||
+	    !EVP_Digest(len ? data : "", len, md, &n, EVP_sha256(), NULL) ||
+	    n != 32)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n; i++)
+		snprintf(ret_hex + 2 * (size_t)i, 3, "%02x", md[i]);
+	return 0;
+}
+
+static int add_parts(struct draft *draft, const void *data, size_t len)
+{
+	struct wire bundle = wire_of(data, len);
+	struct part part;
+	int ret = 0;
+
+	if (len > BUNDLE_MAX)
+		return bundle_fault(draft);
+	while (bundle.left && ret == 0) {
+		if (!part_next(&bundle, &part))
+			return bundle_fault(draft);
+		if (part.kind == BUNDLE_FILE && part.len > FILE_TEXT_MAX)
+			return bundle_fault(draft);
+		ret = add_part(draft, &part);
+	}
+	return ret;
+}
+
+static void drop_policy(struct policy **policy)
+{
+	policy_unref(*policy);
+}
+
+int policy_build(const void *data, size_t len, struct policy **ret_policy,
+		 struct policy_error *reterr)
+{
+	__attribute__((cleanup(drop_policy))) struct policy *policy =
+		calloc(1, sizeof(*policy));
+	struct draft draft = { .policy = policy, .err = reterr };
+	int ret;
+
+	if (!policy)
+		return -ENOMEM;
+	atomic_init(&policy->refs, 1);
+	policy->limits = default_limits;
+	policy->upstream_system = true;
+	ret = digest(data, len, policy->digest);
+	if (ret == 0)
+		ret = add_parts(&draft, data, len);
+	if (ret == 0)
+		ret = index_build(policy);
+	if (ret < 0)
+		return ret;
+	*ret_policy = STEAL(policy);
+	return 0;
+}

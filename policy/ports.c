@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ports.c - sets of ports: few ranges in a rule, one bitmap where rules meet.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/rule.h"
+
+#define PORTS_ALL 65536
+#define WORDS	  (PORTS_ALL / 64)
+
+static int compare(const void *a, const void *b)
+{
+	const struct port_range *x = a, *y = b;
+
+	return x->first - y->first;
+}
+
+size_t ports_merge(struct port_range *range, size_t n)
+{
+	size_t kept = 0;
+
+	if (!n)
+		return 0;
+	qsort(range, n, sizeof(*range), compare);
+	for (size_t i = 1; i < n; i++) {
+		struct port_range *last = &range[kept];
+
+		if (range[i].first > last->last + 1)
+			range[++kept] = range[i];
+		else if (range[i].last > last->last)
+			last->last = range[i].last;
+	}
+	return kept + 1;
+}
+
+/* One number, without sign, space or leading zero. */
+static const char *parse_port(const char **at, uint16_t *ret_port)
+{
+	unsigned value = 0;
+	const char *p = *at;
+
+	if (*p < '0' || *p > '9')
+		return "a port is a number from 1 to 65535, or a range \"a-b\"";
+	if (*p == '0')
+		return p[1] >= '0' && p[1] <= '9'
+			       ? "ports are written without leading zeros"
+			       : "there is no port 0: ports are 1 to 65535";
+	for (; *p >= '0' && *p <= '9'; p++) {
+		value = value * 10 + (unsigned)(*p - '0');
+		if (value > 65535)
+			return "ports are 1 to 65535";
+	}
+	*at = p;
+	*ret_port = (uint16_t)value;
+	return NULL;
+}
+
+const char *ports_parse(const char *text, struct port_range *ret_range)
+{
+	struct port_range range;
+	const char *fault = parse_port(&text, &range.first);
+
+	if (fault)
+		return fault;
+	range.last = range.first;
+	if (*text == '-') {
+		text++;
+		fault = parse_port(&text, &range.last);
+		if (fault)
+			return fault;
+	}
+	if (*text)
+		return "a port is a number from 1 to 65535, or a range \"a-b\"";
+	if (range.last < range.first)
+		return "the range ends before it starts";
+	*ret_range = range;
+	return NULL;
+}
+
+bool rule_has_port(const struct rule *rule, uint16_t port)
+{
+	if (!rule->port_count)
+		return true;
+	for (size_t i = 0; i < rule->port_count; i++)
+		if (port >= rule->ports[i].first && port <= rule->ports[i].last)
+			return true;
+	return false;
+}
+
+static void mark(uint64_t *map, const struct port_range *range, bool on)
+{
+	for (unsigned port = range->first; port <= range->last;) {
+		unsigned bit = port % 64, word = port / 64;
+		uint64_t mask = UINT64_MAX << bit;
+
+		if (range->last / 64 == word)
+			mask &= UINT64_MAX >> (63 - range->last % 64);
+		if (on)
+			map[word] |= mask;
+		else
+			map[word] &= ~mask;
+		port = (word + 1) * 64;
+	}
+}
+
+/* The first port from @port on that is @on; PORTS_ALL if there is none. */
+static unsigned seek(const uint64_t *map, unsigned port, bool on)
+{
+	while (port < PORTS_ALL) {
+		uint64_t word = on ? map[port / 64] : ~map[port / 64];
+
+		word &= UINT64_MAX << (port % 64);
+		if (word)
+			return port / 64 * 64 + (unsigned)__builtin_ctzll(word);
+		port = (port / 64 + 1) * 64;
+	}
+	return PORTS_ALL;
+}
+
+static void mark_rules(uint64_t *map, const struct group *group, bool on)
+{
+	static const struct port_range every = { 1, 65535 };
+
+	for (size_t i = 0; i < group->count; i++) {
+		const struct rule *rule = group->at[i];
+
+		if (!rule->port_count)
+			mark(map, &every, on);
+		for (size_t j = 0; j < rule->port_count; j++)
+			mark(map, &rule->ports[j], on);
+	}
+}
+
+size_t policy_ports(const struct policy *policy, const char *host,
+		    struct port_range *ret_range, size_t max)
+{
+	uint64_t map[WORDS] = { 0 };
+	struct cover cover = { .at = host };
+	struct group group;
+	size_t n = 0;
+
+	if (!index_next(&policy->allow, &cover, &group))
+		return 0;
+	mark_rules(map, &group, true);
+	cover = (struct cover){ .at = host };
+	while (index_next(&policy->deny, &cover, &group))
+		mark_rules(map, &group, false);
+
+	for (unsigned port = seek(map, 1, true); port < PORTS_ALL && n < max;) {
+		unsigned end = seek(map, port, false);
+
+		ret_range[n++] = (struct port_range){ (uint16_t)port,
+						      (uint16_t)(end - 1) };
+		port = seek(map, end, true);
+	}
+	return n;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rule.h - the bodies of a policy and its rules: inside policy/ only.
+ *
+ * While a policy is built it is private to its builder and grows; index_build()
+ * sorts it, and from then on it is only read.
+ */
+#ifndef POLICY_RULE_H
+#define POLICY_RULE_H
+
+#include <stdatomic.h>
+
+#include "policy/policy.h"
+
+#define UPSTREAM_MAX  8
+#define RULES_MAX     100000
+#define PORTS_MAX     64  /* ranges in one rule */
+#define ADDRESSES_MAX 256 /* ranges in one rule */
+
+struct rule {
+	bool deny, wildcard;
+	char *host;	     /* canonical, without "*."; NULL: a literal */
+	struct cidr literal; /* where host is NULL */
+	/* Sorted and merged; none: every port, which only a deny rule has. */
+	struct port_range *ports;
+	size_t port_count;
+	struct cidr *addresses; /* answers it permits beside ordinary ones */
+	size_t address_count;
+	char *text, *origin;
+	unsigned index;
+	/* Of the first rule of a pattern: the one that answers for all of them
+	 * where there is no port, in DNS. Set by index_build(). */
+	struct rule *lead;
+};
+
+struct rule_list {
+	struct rule **at;
+	size_t count;
+};
+
+/* The distinct (family, prefix length) pairs of a list of literals: a look-up
+ * is one binary search for each of them. */
+struct prefix_lengths {
+	struct prefix_length {
+		uint8_t len, bits;
+	} at[33 + 129];
+	size_t count;
+};
+
+struct literal_list {
+	struct rule_list rules;
+	struct prefix_lengths lengths;
+};
+
+struct policy {
+	atomic_uint refs;
+	char digest[65];
+	char *name;
+	struct limits limits;
+	struct rule_list all;	      /* owns them; in the order written */
+	struct rule_list allow, deny; /* names, sorted */
+	struct literal_list allow_literal, deny_literal;
+	const char **parent; /* sorted; they point into rule->host */
+	size_t parent_count;
+	struct cidr *permit;
+	size_t permit_count;
+	struct ip upstream[UPSTREAM_MAX];
+	uint16_t upstream_port[UPSTREAM_MAX];
+	size_t upstream_count;
+	bool upstream_system;
+};
+
+/* Rules of one pattern. */
+struct group {
+	struct rule *const *at;
+	size_t count;
+};
+
+/* Walks the patterns that cover a name, the most specific first. */
+struct cover {
+	const char *at;
+	bool exact_done;
+};
+
+void rule_free(struct rule *rule);
+bool rule_has_port(const struct rule *rule, uint16_t port);
+
+/* Sorts @policy for look-ups. 0 or -ENOMEM. */
+int index_build(struct policy *policy);
+bool index_next(const struct rule_list *list, struct cover *cover,
+		struct group *ret_group);
+/* The rules of @list with the @i-th prefix length that contain @ip; empty if
+ * there are none, false past the last prefix length. */
+bool index_literal(const struct literal_list *list, const struct ip *ip,
+		   size_t i, struct group *ret_group);
+
+/* Sorts @range and merges what overlaps or touches. Returns how many remain. */
+size_t ports_merge(struct port_range *range, size_t n);
+/* Reads "443" or "8000-8100". NULL, or why not. */
+const char *ports_parse(const char *text, struct port_range *ret_range);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * services.h - what dns/ and proxy/ are given when they are made: the sandbox
+ * they serve, and callbacks to record, resolve, admit and lease. They never
+ * call each other, nor audit/ or firewall/.
+ */
+#ifndef POLICY_SERVICES_H
+#define POLICY_SERVICES_H
+
+#include "policy/event.h"
+
+struct lease_table;
+
+/* One sandbox as the gate sees it. */
+struct sandbox {
+	uint32_t id;
+	uint32_t ifindex; /* of its veth in the gateway namespace: its identity;
+			     0 under `serve`: any */
+	struct ip ip;	   /* its address */
+	struct ip gateway; /* ours, towards it */
+	struct policy *policy;
+	struct lease_table *leases; /* NULL under `serve`: names come by SNI/Host */
+	unsigned connections;	    /* now open; proxy/ counts */
+};
+
+#define LOOKUP_MAX 16
+
+/* Waits for addresses of a name: embedded in the waiter's struct. Status in
+ * wait.done(): 0 (@count may be 0: NODATA), -ENOENT (NXDOMAIN), -ETIMEDOUT or
+ * -EIO (SERVFAIL, no server, bad answers). */
+struct lookup {
+	struct wait wait;
+	struct ip ip[LOOKUP_MAX]; /* unchecked: policy_check_address() each */
+	size_t count;
+	uint32_t ttl; /* seconds, clamped */
+};
+
+struct endpoint {
+	struct ip ip;
+	uint16_t port;
+};
+
+struct services {
+	void *ctx;
+
+	/* Hands @event to the ledger. @wait (may be NULL: nobody waits, e.g. for
+	 * a close record) is done with 0 once it was accepted, or with -EIO if
+	 * it can't be: then nothing may leave (REASON_LEDGER_UNAVAILABLE). */
+	void (*record)(void *ctx, const struct event *event, struct wait *wait);
+
+	/* Stops waiting for a record. The record itself is still written. */
+	void (*record_cancel)(void *ctx, struct wait *wait);
+
+	/* Looks up A and AAAA of @host upstream or in the cache. Only after the
+	 * record of its verdict was accepted. */
+	void (*resolve)(void *ctx, const char *host, struct lookup *lookup);
+	void (*resolve_cancel)(void *ctx, struct lookup *lookup);
+
+	/* Counts @host against the limits on names, before any upstream query.
+	 * REASON_RULE, or REASON_LIMIT_NAMES. Known names are free. */
+	enum reason (*admit)(void *ctx, struct sandbox *sandbox,
+			     const char *host, const struct rule *rule);
+
+	/* Makes TCP to @lease reach us on the ports on which @host is allowed;
+	 * done with 0 when the kernel has taken it, or -errno. */
+	void (*publish)(void *ctx, struct sandbox *sandbox, const char *host,
+			const struct ip *lease, struct wait *wait);
+	void (*publish_cancel)(void *ctx, struct wait *wait);
+
+	/* The name leased at @ip (the sandbox's table owns it), or NULL. */
+	const char *(*lease_of)(void *ctx, struct sandbox *sandbox,
+				const struct ip *ip);
+
+	/* The sandbox behind interface @ifindex and source @ip, or NULL. */
+	struct sandbox *(*sandbox_of)(void *ctx, uint32_t ifindex,
+				      const struct ip *ip);
+
+	/* A number for a new flow, never used before in this session. */
+	uint64_t (*flow_id)(void *ctx);
+
+	/* Prefixes the machine is on and its own addresses (P4). */
+	const struct cidr *(*uplink)(void *ctx, size_t *ret_count);
+
+	/* Where we listen ourselves: never dialled (REASON_SELF). */
+	const struct endpoint *(*self)(void *ctx, size_t *ret_count);
+
+	/* Under `serve`: the address that names are answered with; .len 0: leases
+	 * are used. */
+	struct ip answer;
+};
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exchange.h - plain HTTP/1 on one client connection: each request decided
+ * alone, re-serialised from its parsed form, sent on an upstream connection of
+ * its own, the response re-serialised too; then the next request.
+ */
+#ifndef PROXY_EXCHANGE_H
+#define PROXY_EXCHANGE_H
+
+#include "policy/services.h"
+
+struct event_base;
+struct exchange;
+
+struct exchange_config {
+	struct event_base *base;
+	const struct services *services;
+	struct sandbox *sandbox;
+	enum door door; /* DOOR_HTTP: absolute-form; else origin-form */
+	struct ip src_ip;
+	uint16_t src_port;
+	/* The authority all requests must name: the lease of a transparent
+	 * connection, or what CONNECT or SOCKS asked for. NULL and .len 0: the
+	 * request's own (explicit proxy, or `serve`). */
+	const char *host;
+	struct ip address;
+	uint16_t port; /* 0: the request's own */
+	/* The connection ended; the exchange is freed after it returns. Never
+	 * called from within exchange_start(). */
+	void (*closed)(void *arg);
+	void *arg;
+	/* Limits in ms; 0: 10 s for a head, 60 s without a request, 60 s for a
+	 * response to begin, 5 min of silence in bodies. */
+	unsigned head_ms, idle_ms, response_ms, body_ms;
+};
+
+/* Takes @client_fd. @first: bytes read already, copied. 0 or -errno. */
+int exchange_start(const struct exchange_config *config, int client_fd,
+		   const void *first, size_t len,
+		   struct exchange **ret_exchange);
+/* Ends it now. closed() is not called. NULL is fine. */
+void exchange_abort(struct exchange *exchange);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exchange_impl.h - what the files of an exchange share; nobody else's.
+ *
+ *	exchange.c	   start and end, phases, time
+ *	exchange_io.c	   two sockets, four buffers
+ *	exchange_request.c one request: parse, judge, refuse
+ *	exchange_relay.c   bodies and the response; websockets
+ *
+ * Each step works on buffers only, and says whether it got anywhere; sockets
+ * are read when libevent says so and written as soon as there are bytes.
+ */
+#ifndef PROXY_EXCHANGE_IMPL_H
+#define PROXY_EXCHANGE_IMPL_H
+
+#include "base/wire.h"
+#include "policy/hostname.h"
+#include "proxy/exchange.h"
+#include "proxy/flow.h"
+#include "proxy/sniff/http_body.h"
+#include "proxy/sniff/http_response.h"
+
+struct event;
+struct tunnel;
+
+#define EXCHANGE_BUF	 (64 * 1024)
+#define EXCHANGE_INTERIM 32 /* 1xx responses before the final one */
+
+enum exchange_phase {
+	EXCHANGE_HEAD,	 /* waits for a request: DECIDE, LINGER, OVER */
+	EXCHANGE_DECIDE, /* a flow is starting: RELAY, LINGER */
+	EXCHANGE_RELAY,	 /* bodies: HEAD again, SWITCH, LINGER, OVER */
+	EXCHANGE_SWITCH, /* flushes a 101: TUNNEL, OVER */
+	EXCHANGE_TUNNEL, /* the tunnel has both sockets: OVER */
+	EXCHANGE_LINGER, /* last bytes out, what still comes is dropped: OVER */
+	EXCHANGE_OVER,	 /* freed at the end of the run */
+};
+
+struct buf {
+	char *data;
+	size_t start, end; /* EXCHANGE_BUF in all */
+};
+
+enum { CLIENT, SERVER };
+
+struct side {
+	struct exchange *exchange;
+	int fd;
+	struct event *readable, *writable;
+	bool reading, writing; /* armed */
+	bool eof;
+	bool broken; /* reset, or can't be written to */
+	struct buf in, out;
+};
+
+struct exchange {
+	struct exchange_config config;
+	char fixed_host[HOST_MAX + 1];
+	enum exchange_phase phase;
+	bool running;
+	struct side side[2];
+	struct event *timer;
+	uint64_t since;	 /* when what the present limit is for began */
+	size_t lingered; /* bytes dropped; EXCHANGE_LINGER */
+	bool shut;
+
+	/* the present request */
+	char host[HOST_MAX + 1];
+	struct ip address;
+	uint16_t port;
+	bool head, http10, keep, websocket, expect_continue;
+	struct http_body up_body, down_body;
+	enum http_framing up_framing, down_framing; /* as we write them */
+	bool up_done, down_done;
+	bool answered; /* the head of the response is in side[CLIENT].out */
+	unsigned interim;
+	struct flow *flow;
+	bool decided;
+	struct flow_result result;
+	uint64_t up, down;	/* bytes on the upstream connection */
+	uint64_t told, told_at; /* the last progress record */
+	struct tunnel *tunnel;
+};
+
+uint64_t exchange_now(void); /* ms, monotonic */
+void exchange_phase(struct exchange *x, enum exchange_phase phase);
+/* Runs steps until none gets anywhere. May free @x. */
+void exchange_run(struct exchange *x);
+/* Closes the upstream connection and the flow. */
+void exchange_end_flow(struct exchange *x, const char *how);
+/* Ends all of it by RST: a client must not take what it got for whole. */
+void exchange_cut(struct exchange *x, const char *how);
+void exchange_progress(struct exchange *x);
+
+/* exchange_io.c */
+size_t buf_len(const struct buf *b);
+size_t buf_room(struct buf *b); /* moves bytes to the front */
+void buf_put(struct buf *b, const void *data, size_t len);
+void buf_drop(struct buf *b, size_t len);
+void buf_clear(struct buf *b);
+int side_open(struct side *side, struct exchange *x, int fd);
+void side_close(struct side *side);
+bool side_flush(struct side *side); /* wrote something? */
+void side_arm(struct side *side, bool read, bool write);
+
+/* exchange_request.c */
+bool exchange_step_head(struct exchange *x);
+bool exchange_step_decide(struct exchange *x);
+/* Answers with a refusal, unless a response has begun, and closes. What was
+ * pipelined is forgotten. The flow is not touched. */
+void exchange_refuse(struct exchange *x, enum reason reason, uint16_t status,
+		     const char *detail);
+/* No request came in time: recorded, 408. */
+void exchange_late(struct exchange *x);
+
+/* exchange_relay.c */
+bool exchange_step_relay(struct exchange *x);
+bool exchange_step_switch(struct exchange *x);
+/* The exchange failed: recorded, refused. */
+void exchange_fail(struct exchange *x, enum reason reason, uint16_t status,
+		   const char *detail);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exchange_io.c - both sockets are one array and one code path. A side is read
+ * only while its buffer has room, so a slow reader holds back a fast writer and
+ * nothing grows.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "proxy/exchange_impl.h"
+
+size_t buf_len(const struct buf *b)
+{
+	return b->end - b->start;
+}
+
+size_t buf_room(struct buf *b)
+{
+	if (b->start == b->end)
+		b->start = b->end = 0;
+	if (b->start > EXCHANGE_BUF / 2) {
+		memmove(b->data, b->data + b->start, buf_len(b));
+		b->end -= b->start;
+		b->start = 0;
+	}
+	return EXCHANGE_BUF - b->end;
+}
+
+void buf_put(struct buf *b, const void *data, size_t len)
+{
+	if (len > buf_room(b))
+		abort(); /* every caller asked for the room first */
+	if (len)
+		memcpy(b->data + b->end, data, len);
+	b->end += len;
+}
+
+void buf_drop(struct buf *b, size_t len)
+{
+	b->start += len;
+}
+
+void buf_clear(struct buf *b)
+{
+	b->start = b->end = 0;
+}
+
+/* Time counts anew when the side whose turn it is gets on. While a response is
+ * awaited nothing that trickles in does that. */
+static void touch(struct side *side, bool wrote)
+{
+	struct exchange *x = side->exchange;
+	bool client = side == &x->side[CLIENT];
+
+	if (x->phase == EXCHANGE_HEAD) {
+		if (client && !wrote && buf_len(&side->in) == 0)
+			x->since = exchange_now();
+		return;
+	}
+	if (x->phase == EXCHANGE_LINGER)
+		return;
+	if (x->answered || wrote || (client && !x->up_done))
+		x->since = exchange_now();
+}
+
+static void side_read(struct side *side)
+{
+	struct exchange *x = side->exchange;
+	char drop[4096];
+	bool linger = x->phase == EXCHANGE_LINGER;
+	size_t room = linger ? sizeof(drop) : buf_room(&side->in);
+	char *to = linger ? drop : side->in.data + side->in.end;
+	ssize_t n;
+
+	if (room == 0)
+		return;
+	n = recv(side->fd, to, room, 0);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		side->eof = true;
+		side->broken = side->broken || n < 0;
+		return;
+	}
+	touch(side, false);
+	if (linger) {
+		x->lingered += (size_t)n;
+		return;
+	}
+	side->in.end += (size_t)n;
+	if (side == &x->side[SERVER])
+		x->down += (uint64_t)n;
+}
+
+bool side_flush(struct side *side)
+{
+	struct exchange *x = side->exchange;
+	ssize_t n;
+
+	if (side->fd < 0 || side->broken || buf_len(&side->out) == 0)
+		return false;
+	n = send(side->fd, side->out.data + side->out.start,
+		 buf_len(&side->out), MSG_NOSIGNAL);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n < 0) {
+		side->broken = true;
+		buf_clear(&side->out);
+		return true;
+	}
+	buf_drop(&side->out, (size_t)n);
+	touch(side, true);
+	if (side == &x->side[SERVER])
+		x->up += (uint64_t)n;
+	return true;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct side *side = arg;
+
+	(void)fd;
+	(void)what;
+	side_read(side);
+	exchange_run(side->exchange);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	struct side *side = arg;
+
+	(void)fd;
+	(void)what;
+	exchange_run(side->exchange);
+}
+
+/* Buffers stay with the exchange; only the socket comes and goes. */
+int side_open(struct side *side, struct exchange *x, int fd)
+{
+	struct event_base *base = x->config.base;
+
+	side->exchange = x;
+	side->fd = fd;
+	side->eof = side->broken = false;
+	side->readable =
+		event_new(base, fd, EV_READ | EV_PERSIST, on_readable, side);
+	side->writable =
+		event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, side);
+	return side->readable && side->writable ? 0 : -ENOMEM;
+}
+
+static void event_end(struct event **event)
+{
+	if (*event)
+		event_free(*event);
+	*event = NULL;
+}
+
+void side_close(struct side *side)
+{
+	event_end(&side->readable);
+	event_end(&side->writable);
+	side->reading = side->writing = false;
+	close_fd(&side->fd);
+	buf_clear(&side->in);
+	buf_clear(&side->out);
+}
+
+static void arm(struct event *event, bool want, bool *armed)
+{
+	if (!event || want == *armed)
+		return;
+	if (want ? event_add(event, NULL) : event_del(event))
+		return;
+	*armed = want;
+}
+
+void side_arm(struct side *side, bool read, bool write)
+{
+	arm(side->readable, read, &side->reading);
+	arm(side->writable, write, &side->writing);
+}

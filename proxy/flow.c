@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * flow.c - the life of a flow and its records. How it opens: flow_open.c.
+ */
+#include "proxy/flow.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "proxy/flow_open.h"
+
+#define SNI_MAX	   255
+#define TARGET_MAX (64 * 1024)
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+struct event flow_event(const struct flow *flow, enum event_kind kind)
+{
+	return (struct event){
+		.kind = kind,
+		.sandbox = flow->sandbox,
+		.flow = flow->id,
+		.verdict = flow->verdict,
+		.door = flow->door,
+		.rule = flow->rule ? rule_origin(flow->rule) : NULL,
+		.rule_text = flow->rule ? rule_text(flow->rule) : NULL,
+		.host = flow->host,
+		.src_ip = flow->src_ip,
+		.src_port = flow->src_port,
+		.dst_ip = flow->ip,
+		.dst_port = flow->port,
+		.protocol = *flow->protocol ? flow->protocol : NULL,
+		.sni = flow->sni,
+	};
+}
+
+void flow_record(const struct flow *flow, const struct event *event,
+		 struct wait *wait)
+{
+	flow->services->record(flow->services->ctx, event, wait);
+}
+
+static void flow_free(struct flow *flow)
+{
+	opening_free(flow->opening);
+	policy_unref(flow->policy);
+	free(flow->host);
+	free(flow->sni);
+	free(flow);
+}
+
+/* @text may be NULL; false without memory. */
+static bool copy(char **ret_copy, const char *text, size_t max)
+{
+	*ret_copy = text ? strndup(text, max) : NULL;
+	return !text || *ret_copy;
+}
+
+static struct flow *flow_new(const struct services *services,
+			     const struct flow_ask *ask)
+{
+	struct flow *flow = calloc(1, sizeof(*flow));
+
+	if (!flow)
+		return NULL;
+	flow->services = services;
+	flow->id = services->flow_id(services->ctx);
+	flow->start_ms = now_ms();
+	flow->door = ask->door;
+	flow->src_ip = ask->src_ip;
+	flow->src_port = ask->src_port;
+	flow->port = ask->port;
+	if (!ask->host)
+		flow->ip = ask->address;
+	if (ask->sandbox) {
+		flow->sandbox = ask->sandbox->id;
+		/* A reload does not change the rules of what goes on. */
+		if (ask->sandbox->policy)
+			flow->policy = policy_ref(ask->sandbox->policy);
+	}
+	if (ask->protocol)
+		snprintf(flow->protocol, sizeof(flow->protocol), "%s",
+			 ask->protocol);
+	if (!copy(&flow->host, ask->host, HOST_MAX + 1) ||
+	    !copy(&flow->sni, ask->sni, SNI_MAX)) {
+		flow_free(flow);
+		return NULL;
+	}
+	return flow;
+}
+
+static struct flow *begin(struct event_base *base,
+			  const struct services *services,
+			  const struct flow_ask *ask, flow_done *done,
+			  void *arg, bool judge_only)
+{
+	struct flow *flow = flow_new(services, ask);
+	struct opening *o;
+
+	if (!flow)
+		return NULL;
+	o = flow->opening = calloc(1, sizeof(*o));
+	if (!o)
+		goto failed;
+	o->flow = flow;
+	o->base = base;
+	o->done = done;
+	o->arg = arg;
+	o->judge_only = judge_only;
+	o->step = STEP_TELL;
+	o->result.fd = -1;
+	if (!copy(&o->method, ask->method, TARGET_MAX) ||
+	    !copy(&o->target, ask->target, TARGET_MAX) ||
+	    opening_start(o, ask->sandbox))
+		goto failed;
+	return flow;
+failed:
+	flow_free(flow);
+	return NULL;
+}
+
+struct flow *flow_start(struct event_base *base,
+			const struct services *services,
+			const struct flow_ask *ask, flow_done *done, void *arg)
+{
+	return begin(base, services, ask, done, arg, false);
+}
+
+struct flow *flow_judge(struct event_base *base,
+			const struct services *services,
+			const struct flow_ask *ask, flow_done *done, void *arg)
+{
+	return begin(base, services, ask, done, arg, true);
+}
+
+void flow_refuse(struct flow *flow, enum reason reason, const char *sni,
+		 const char *detail)
+{
+	struct event event;
+
+	opening_free(STEAL(flow->opening));
+	flow->verdict =
+		(struct verdict){ .reason = reason, .rule = flow->rule };
+	event = flow_event(flow, EVENT_FLOW_OPEN);
+	if (sni)
+		event.sni = sni;
+	event.detail = detail;
+	flow_record(flow, &event, NULL);
+}
+
+void flow_record_refusal(const struct services *services,
+			 const struct flow_ask *ask, enum reason reason,
+			 const char *shown_host, const char *detail)
+{
+	const struct event event = {
+		.kind = ask->method ? EVENT_HTTP_REQUEST : EVENT_FLOW_OPEN,
+		.sandbox = ask->sandbox ? ask->sandbox->id : 0,
+		.flow = services->flow_id(services->ctx),
+		.verdict = { .reason = reason },
+		.door = ask->door,
+		.host = shown_host,
+		.src_ip = ask->src_ip,
+		.src_port = ask->src_port,
+		.dst_ip = ask->address,
+		.dst_port = ask->port,
+		.protocol = ask->protocol,
+		.sni = ask->sni,
+		.method = ask->method,
+		.target = ask->target,
+		.detail = detail,
+	};
+
+	services->record(services->ctx, &event, NULL);
+}
+
+void flow_progress(struct flow *flow, uint64_t up, uint64_t down)
+{
+	struct event event = flow_event(flow, EVENT_FLOW_PROGRESS);
+
+	event.bytes_up = up;
+	event.bytes_down = down;
+	event.duration_ms = (uint64_t)(now_ms() - flow->start_ms);
+	flow_record(flow, &event, NULL);
+}
+
+void flow_classified(struct flow *flow, const char *protocol, const char *sni)
+{
+	char *copied = NULL;
+
+	if (protocol)
+		snprintf(flow->protocol, sizeof(flow->protocol), "%s",
+			 protocol);
+	if (!sni || !copy(&copied, sni, SNI_MAX))
+		return;
+	free(flow->sni);
+	flow->sni = copied;
+}
+
+void flow_status(struct flow *flow, uint16_t status)
+{
+	flow->status = status;
+}
+
+uint64_t flow_id(const struct flow *flow)
+{
+	return flow->id;
+}
+
+const char *flow_host(const struct flow *flow)
+{
+	return flow->host;
+}
+
+const struct rule *flow_rule(const struct flow *flow)
+{
+	return flow->verdict.allow ? flow->rule : NULL;
+}
+
+void flow_close(struct flow *flow, uint64_t up, uint64_t down, const char *how)
+{
+	struct event event;
+
+	if (!flow)
+		return;
+	opening_free(STEAL(flow->opening));
+	if (flow->allowed) {
+		event = flow_event(flow, EVENT_FLOW_CLOSE);
+		event.bytes_up = up;
+		event.bytes_down = down;
+		event.duration_ms = (uint64_t)(now_ms() - flow->start_ms);
+		event.status = flow->status;
+		event.detail = how;
+		flow_record(flow, &event, NULL);
+	}
+	flow_free(flow);
+}

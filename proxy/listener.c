@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * listener.c - accepts, finds out who it is, and starts a session.
+ *
+ * One connection a turn, so that a flood of them does not starve what is under
+ * way. Without file descriptors left, accepting pauses: the event would fire
+ * again at once.
+ */
+#include "proxy/listener.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/sock.h"
+#include "proxy/session.h"
+
+#define PAUSE_SECONDS 1
+
+struct child {
+	struct session *session;
+	LIST_ENTRY(child) entry;
+};
+
+struct listener {
+	struct event_base *base;
+	enum listener_kind kind;
+	const struct services *services;
+	int fd;
+	struct event *readable, *pause;
+	LIST_HEAD(, child) children;
+};
+
+static void child_free(struct child *child)
+{
+	LIST_REMOVE(child, entry);
+	session_free(child->session);
+	free(child);
+}
+
+static void on_ended(void *arg, struct session *session)
+{
+	(void)session;
+	child_free(arg);
+}
+
+/* Who it is and where it meant to go; -ENOENT for a stranger. */
+static int identify(struct listener *listener, int fd,
+		    const union sockaddr_any *peer,
+		    struct session_config *config)
+{
+	const struct services *services = listener->services;
+	union sockaddr_any local = { .sa.sa_family = AF_UNSPEC };
+	socklen_t len = sizeof(local);
+	uint32_t ifindex = 0;
+
+	if (getsockname(fd, &local.sa, &len))
+		return -errno;
+	if (sock_ingress(fd, &ifindex))
+		ifindex = 0; /* no veth has it: only `serve` knows such */
+	config->src_ip = ip_from_sockaddr(peer);
+	config->src_port = port_from_sockaddr(peer);
+	config->dst_ip = ip_from_sockaddr(&local);
+	config->dst_port = port_from_sockaddr(&local);
+	config->sandbox =
+		services->sandbox_of(services->ctx, ifindex, &config->src_ip);
+	return config->sandbox ? 0 : -ENOENT;
+}
+
+static void start(struct listener *listener, struct session_config *config,
+		  int fd)
+{
+	struct child *child = calloc(1, sizeof(*child));
+
+	if (!child) {
+		sock_reset_on_close(fd);
+		close_fd(&fd);
+		return;
+	}
+	config->ended = on_ended;
+	config->arg = child;
+	LIST_INSERT_HEAD(&listener->children, child, entry);
+	if (session_start(config, fd, &child->session))
+		child_free(child);
+}
+
+static void on_accept(struct listener *listener, int fd,
+		      const union sockaddr_any *peer)
+{
+	struct session_config config = {
+		.base = listener->base,
+		.services = listener->services,
+		.kind = listener->kind,
+	};
+	const struct sandbox *sandbox;
+
+	if (identify(listener, fd, peer, &config)) {
+		sock_reset_on_close(fd);
+		close_fd(&fd);
+		return;
+	}
+	sandbox = config.sandbox;
+	if (sandbox->connections >= policy_limits(sandbox->policy)->connections)
+		session_turn_away(&config, fd);
+	else
+		start(listener, &config, fd);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	const struct timeval pause = { .tv_sec = PAUSE_SECONDS };
+	struct listener *listener = arg;
+	union sockaddr_any peer = { .sa.sa_family = AF_UNSPEC };
+	socklen_t len = sizeof(peer);
+	int client;
+
+	(void)what;
+	client = accept4(fd, &peer.sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (client >= 0) {
+		on_accept(listener, client, &peer);
+		return;
+	}
+	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+	    errno == ENOMEM) {
+		event_del(listener->readable);
+		event_add(listener->pause, &pause);
+	}
+}
+
+static void on_pause_over(evutil_socket_t fd, short what, void *arg)
+{
+	struct listener *listener = arg;
+
+	(void)fd;
+	(void)what;
+	event_add(listener->readable, NULL);
+}
+
+int listener_new(struct event_base *base, enum listener_kind kind, int fd,
+		 const struct services *services,
+		 struct listener **ret_listener)
+{
+	struct listener *listener = calloc(1, sizeof(*listener));
+
+	if (!listener) {
+		close_fd(&fd);
+		return -ENOMEM;
+	}
+	LIST_INIT(&listener->children);
+	listener->base = base;
+	listener->kind = kind;
+	listener->services = services;
+	listener->fd = fd;
+	listener->readable = event_new(base, fd, EV_READ | EV_PERSIST,
+				       on_readable, listener);
+	listener->pause = evtimer_new(base, on_pause_over, listener);
+	if (!listener->readable || !listener->pause ||
+	    event_add(listener->readable, NULL)) {
+		listener_free(listener);
+		return -ENOMEM;
+	}
+	*ret_listener = listener;
+	return 0;
+}
+
+void listener_free(struct listener *listener)
+{
+	if (!listener)
+		return;
+	while (!LIST_EMPTY(&listener->children))
+		child_free(LIST_FIRST(&listener->children));
+	if (listener->readable)
+		event_free(listener->readable);
+	if (listener->pause)
+		event_free(listener->pause);
+	close_fd(&listener->fd);
+	free(listener);
+}

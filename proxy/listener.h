@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * listener.h - a listening socket and the sessions that come from it.
+ *
+ * Identity is the interface of the SYN (IP_PKTOPTIONS), never an address that
+ * the sandbox chose.
+ */
+#ifndef PROXY_LISTENER_H
+#define PROXY_LISTENER_H
+
+#include "policy/services.h"
+
+struct event_base;
+struct listener;
+
+enum listener_kind {
+	LISTENER_EXPLICIT,    /* CONNECT, absolute-form HTTP, SOCKS5 */
+	LISTENER_TRANSPARENT, /* local address = where the sandbox meant to go */
+	LISTENER_TLS,	      /* `serve`: TLS to port 443, told apart by SNI */
+	LISTENER_HTTP,	      /* `serve`: HTTP to port 80, told apart by Host */
+};
+
+/* Takes @fd. @services outlives it. 0 or -errno. */
+int listener_new(struct event_base *base, enum listener_kind kind, int fd,
+		 const struct services *services,
+		 struct listener **ret_listener);
+/* Ends its sessions too. NULL is fine. */
+void listener_free(struct listener *listener);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * relay.h - one direction of a tunnel: bytes from one socket to another. No
+ * events here, no policy: tunnel.c decides when.
+ */
+#ifndef PROXY_RELAY_H
+#define PROXY_RELAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pipe_pair;
+
+/* At most this much is copied at once, and waits in our memory. */
+#define RELAY_COPY_MAX (32 * 1024)
+
+struct relay {
+	uint64_t bytes; /* delivered */
+	/* What could not be delivered yet is in at most one of the two. */
+	uint8_t *left;
+	struct pipe_pair *pipe;
+	uint32_t left_at, left_len;
+	uint32_t piped;
+	bool bulk;	/* splice: the last read filled the buffer */
+	bool no_splice; /* the kernel refused once */
+	bool eof;	/* the source ended; what is in flight still counts */
+	bool dead;	/* the destination takes no more */
+	bool shut;	/* the end was passed on */
+};
+
+enum relay_result {
+	RELAY_IDLE,	   /* all that came is delivered */
+	RELAY_BLOCKED,	   /* the destination is full */
+	RELAY_READ_ERROR,  /* of the source: errno in @reterr */
+	RELAY_WRITE_ERROR, /* of the destination */
+};
+
+/* Delivers what is in flight, then reads and delivers once more. */
+enum relay_result relay_pump(struct relay *relay, int from, int to,
+			     int *reterr);
+
+/* Gives it @len bytes to deliver before all others; nothing may be in flight.
+ * Sends what @to takes now. 0, -EAGAIN (some is left), or -errno. */
+int relay_give(struct relay *relay, int to, const uint8_t *data, size_t len);
+
+static inline bool relay_in_flight(const struct relay *relay)
+{
+	return relay->left_len || relay->piped;
+}
+
+/* Nothing more will come out. */
+static inline bool relay_over(const struct relay *relay)
+{
+	return relay->dead || (relay->eof && !relay_in_flight(relay));
+}
+
+/* Forgets what is in flight. */
+void relay_drop(struct relay *relay);
+
+/* Bytes of this thread that were spliced, not copied: for tests. */
+uint64_t relay_spliced(void);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session.c - reading the first message, asking, refusing.
+ *
+ * Nothing here frees a session from inside a call of its own: whatever goes
+ * wrong, session_end() makes the loop tell the owner. So the doors can return
+ * from any depth, and flow_start() may answer at once.
+ */
+#include "proxy/session.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/sock.h"
+#include "proxy/exchange.h"
+#include "proxy/session_door.h"
+#include "proxy/tunnel.h"
+
+#define FIRST_SECONDS  10
+#define LINGER_SECONDS 2
+#define LINGER_MAX     (64 * 1024)
+#define BUFFER_MIN     2048
+
+bool session_say(struct session *s, const void *data, size_t len)
+{
+	/* A young connection has room for it; else the client is no client. */
+	return send(s->fd, data, len, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+static void set_timer(struct session *s, time_t seconds)
+{
+	const struct timeval tv = { .tv_sec = seconds };
+
+	event_add(s->timer, &tv);
+}
+
+void session_drop_buffer(struct session *s)
+{
+	free(STEAL(s->buf));
+	s->len = s->cap = s->used = 0;
+}
+
+void session_end(struct session *s)
+{
+	s->state = SESSION_ENDED;
+	event_del(s->readable);
+	close_fd(&s->fd);
+	session_drop_buffer(s);
+	set_timer(s, 0);
+}
+
+void session_reset(struct session *s)
+{
+	sock_reset_on_close(s->fd);
+	session_end(s);
+}
+
+static void linger(struct session *s)
+{
+	s->state = SESSION_LINGER;
+	session_drop_buffer(s);
+	if (shutdown(s->fd, SHUT_WR) || event_add(s->readable, NULL)) {
+		session_end(s);
+		return;
+	}
+	set_timer(s, LINGER_SECONDS);
+}
+
+/* The last words; none: the connection is reset. */
+static void say_no(struct session *s, const void *no, size_t len)
+{
+	if (len && session_say(s, no, len))
+		linger(s);
+	else
+		session_reset(s);
+}
+
+static void tell(struct session *s, enum reason reason, uint16_t status,
+		 const char *detail)
+{
+	char buf[REFUSE_MAX];
+
+	say_no(s, buf, s->form->refuse(s, reason, status, detail, buf));
+}
+
+static struct flow_ask ask_of(const struct session *s)
+{
+	return (struct flow_ask){
+		.sandbox = s->c.sandbox,
+		.door = s->door,
+		.src_ip = s->c.src_ip,
+		.src_port = s->c.src_port,
+		.host = *s->host ? s->host : NULL,
+		.address = s->address,
+		.port = s->port,
+		.protocol = protocol_word(s->agree.protocol),
+		.sni = *s->agree.sni ? s->agree.sni : NULL,
+	};
+}
+
+static void record_refusal(struct session *s, enum reason reason,
+			   const char *detail)
+{
+	const struct flow_ask ask = ask_of(s);
+
+	flow_record_refusal(s->c.services, &ask, reason,
+			    *s->shown ? s->shown : ask.host, detail);
+}
+
+void session_deny(struct session *s, enum reason reason, uint16_t status,
+		  const char *detail)
+{
+	record_refusal(s, reason, detail);
+	tell(s, reason, status, detail);
+}
+
+void session_deny_with(struct session *s, enum reason reason,
+		       const char *detail, const void *no, size_t len)
+{
+	record_refusal(s, reason, detail);
+	say_no(s, no, len);
+}
+
+static void on_flow(void *arg, struct flow *flow,
+		    const struct flow_result *result)
+{
+	struct session *s = arg;
+	const struct verdict *verdict = &result->verdict;
+	char yes[REFUSE_MAX];
+	AUTO_FD int server = verdict->allow ? result->fd : -1;
+	size_t len;
+
+	s->flow = flow;
+	if (!verdict->allow) {
+		/* 502 is for a server that said no, 504 for one that did not
+		 * answer (RFC 9110 section 15.6.5). */
+		bool late = result->detail &&
+			    strcasestr(result->detail, "timed out");
+
+		tell(s, verdict->reason, late ? 504 : 0, result->detail);
+		return;
+	}
+	len = s->form->accept ? s->form->accept(yes) : 0;
+	if (len && !session_say(s, yes, len)) {
+		session_reset(s);
+		return;
+	}
+	if (server < 0)
+		session_exchange(s, true);
+	else
+		session_tunnel(s, steal_fd(&server));
+}
+
+void session_ask(struct session *s, const char *protocol, const char *sni)
+{
+	struct flow_ask ask = ask_of(s);
+	struct flow *flow;
+
+	ask.protocol = protocol;
+	ask.sni = sni;
+	event_del(s->readable);
+	event_del(s->timer);
+	s->state = SESSION_ASKING;
+	flow = (s->port == 80 ? flow_judge : flow_start)(
+		s->c.base, s->c.services, &ask, on_flow, s);
+	if (flow)
+		s->flow = flow;
+	else
+		session_reset(s);
+}
+
+static bool grow(struct session *s)
+{
+	size_t cap = s->cap ? s->cap * 2 : BUFFER_MIN;
+	uint8_t *buf;
+
+	if (s->len < s->cap)
+		return true;
+	if (s->cap >= SNIFF_MAX)
+		return false;
+	buf = realloc(s->buf, cap);
+	if (!buf)
+		return false;
+	s->buf = buf;
+	s->cap = cap;
+	return true;
+}
+
+/* A connection that ends without a word asked for nothing. */
+static void on_early_end(struct session *s, enum reason reason, uint16_t status,
+			 const char *detail)
+{
+	if (s->len)
+		session_deny(s, reason, status, detail);
+	else
+		session_end(s);
+}
+
+static void on_input(struct session *s)
+{
+	ssize_t n;
+
+	if (!grow(s)) {
+		session_deny(s, REASON_MALFORMED, 431,
+			     "first message too long");
+		return;
+	}
+	n = recv(s->fd, s->buf + s->len, s->cap - s->len, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		on_early_end(s, REASON_MALFORMED, 400,
+			     "connection ended within the first message");
+		return;
+	}
+	s->len += (size_t)n;
+	s->input(s);
+}
+
+static void on_discard(struct session *s)
+{
+	char waste[4096];
+	ssize_t n = recv(s->fd, waste, sizeof(waste), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0)
+		s->discarded += (size_t)n;
+	if (n <= 0 || s->discarded > LINGER_MAX)
+		session_end(s);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct session *s = arg;
+
+	(void)fd;
+	(void)what;
+	if (s->state == SESSION_FIRST)
+		on_input(s);
+	else if (s->state == SESSION_LINGER)
+		on_discard(s);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct session *s = arg;
+
+	(void)fd;
+	(void)what;
+	if (s->state == SESSION_FIRST)
+		on_early_end(s, REASON_TIMEOUT, 408,
+			     "first message never completed");
+	else if (s->state == SESSION_LINGER)
+		session_end(s);
+	else if (s->state == SESSION_ENDED)
+		s->c.ended(s->c.arg, s);
+}
+
+void session_turn_away(const struct session_config *config, int fd)
+{
+	static const uint8_t no_method[2] = { 5, 0xff };
+	const bool explicit = config->kind == LISTENER_EXPLICIT;
+	struct session s = { .c = *config, .fd = fd };
+	char first[4096], no[REFUSE_MAX];
+	size_t len = 0;
+
+	s.door = explicit ? DOOR_CONNECT : DOOR_TRANSPARENT;
+	s.form = explicit ? &form_http : &form_raw;
+	if (!explicit) {
+		s.address = config->dst_ip;
+		s.port = config->dst_port;
+	}
+	record_refusal(&s, REASON_LIMIT_CONNECTIONS, NULL);
+	/* Unread bytes would turn the close into an RST. */
+	if (explicit && recv(fd, first, sizeof(first), MSG_DONTWAIT) > 0 &&
+	    first[0] == 5)
+		session_say(&s, no_method, sizeof(no_method));
+	else
+		len = s.form->refuse(&s, REASON_LIMIT_CONNECTIONS, 0, NULL, no);
+	if (len)
+		session_say(&s, no, len);
+	if (!explicit)
+		sock_reset_on_close(fd);
+	close_fd(&fd);
+}
+
+int session_start(const struct session_config *config, int fd,
+		  struct session **ret_session)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		close_fd(&fd);
+		return -ENOMEM;
+	}
+	s->c = *config;
+	s->fd = fd;
+	s->c.sandbox->connections++;
+	s->readable = event_new(config->base, fd, EV_READ | EV_PERSIST,
+				on_readable, s);
+	s->timer = evtimer_new(config->base, on_timer, s);
+	if (!s->readable || !s->timer || event_add(s->readable, NULL)) {
+		session_free(s);
+		return -ENOMEM;
+	}
+	set_timer(s, FIRST_SECONDS);
+	if (config->kind == LISTENER_EXPLICIT)
+		session_explicit(s);
+	else
+		session_transparent(s);
+	*ret_session = s;
+	return 0;
+}
+
+void session_free(struct session *s)
+{
+	uint64_t up = 0, down = 0;
+
+	if (!s)
+		return;
+	if (s->tunnel)
+		tunnel_abort(s->tunnel, &up, &down);
+	exchange_abort(s->exchange);
+	flow_close(s->flow, up, down,
+		   s->state == SESSION_RELAY ? "shutdown" : "refused");
+	if (s->readable)
+		event_free(s->readable);
+	if (s->timer)
+		event_free(s->timer);
+	close_fd(&s->fd);
+	free(s->buf);
+	s->c.sandbox->connections--;
+	free(s);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * session_door.h - what a session and the doors it can come through know of
+ * each other. For session*.c only.
+ */
+#ifndef PROXY_SESSION_DOOR_H
+#define PROXY_SESSION_DOOR_H
+
+#include <sys/types.h>
+
+#include "proxy/agree.h"
+#include "proxy/flow.h"
+#include "proxy/refuse.h"
+#include "proxy/session.h"
+
+struct event;
+struct exchange;
+struct tunnel;
+
+/* How one kind of client is spoken to. */
+struct session_form {
+	/* The message that says no, at most REFUSE_MAX bytes; 0 where there is
+	 * none: then the connection is reset. */
+	size_t (*refuse)(const struct session *s, enum reason reason,
+			 uint16_t status, const char *detail,
+			 char buf[REFUSE_MAX]);
+	/* The message that says yes; 0 where none is expected. */
+	size_t (*accept)(char buf[REFUSE_MAX]);
+};
+
+extern const struct session_form form_http, form_socks, form_tls, form_raw;
+
+enum session_state {
+	SESSION_FIRST,
+	SESSION_ASKING,
+	SESSION_RELAY,
+	SESSION_LINGER,
+	SESSION_ENDED,
+};
+
+struct session {
+	struct session_config c;
+	enum session_state state;
+	int fd;
+	struct event *readable, *timer;
+	uint8_t *buf; /* client bytes from @used on are not yet dealt with */
+	size_t len, cap, used;
+	size_t discarded;
+
+	const struct session_form *form;
+	void (*input)(struct session *s); /* FIRST: there are new bytes */
+
+	/* What the client wants, as far as it is known. */
+	enum door door;
+	char host[HOST_MAX + 1]; /* "" if it is an address */
+	struct ip address;
+	uint16_t port;
+	char shown[256]; /* as sent, where it is malformed */
+	struct agree agree;
+
+	struct flow *flow;
+	struct tunnel *tunnel;
+	struct exchange *exchange;
+};
+
+/* session.c */
+
+/* Sends a few bytes at once; false if the socket does not take them. */
+bool session_say(struct session *s, const void *data, size_t len);
+void session_drop_buffer(struct session *s);
+/* Goes to ENDED, from where the owner frees the session. */
+void session_end(struct session *s);
+/* The same, with RST. */
+void session_reset(struct session *s);
+/* Records a refusal for which there is no flow, says no in the client's form
+ * (@status: see refuse_http()), and lingers or resets. */
+void session_deny(struct session *s, enum reason reason, uint16_t status,
+		  const char *detail);
+/* The same with these last words. */
+void session_deny_with(struct session *s, enum reason reason,
+		       const char *detail, const void *no, size_t len);
+/* Asks for host or address and port. Port 80 becomes an exchange, anything
+ * else a tunnel. @protocol is static; @sni may be NULL. */
+void session_ask(struct session *s, const char *protocol, const char *sni);
+
+/* session_relay.c: both hand the socket and the unread bytes over. */
+
+/* @fixed: all requests must name the session's host and port. */
+void session_exchange(struct session *s, bool fixed);
+void session_tunnel(struct session *s, int server_fd);
+
+/* session_explicit.c, session_transparent.c: the first step of a door. */
+void session_explicit(struct session *s);
+void session_transparent(struct session *s);
+
+#endif

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tunnel.c - bytes between two sockets.
+ *
+ * A tunnel is two sides and two relays; relay[i] takes from side[i] and gives
+ * to the other. After each event the same questions are asked, in settle():
+ * is an end to be passed on, is all over, who waits for what, when do we have
+ * to look at the clock again? Events are level-triggered and their mask is a
+ * pure function of the state.
+ *
+ * The idle time is a note of when bytes last moved. The timer is only set when
+ * it would ring too late; when it rings too early it is set again. So a byte
+ * costs no timer.
+ *
+ * #syscalls recvfrom sendto splice shutdown close setsockopt
+ */
+#include "proxy/tunnel.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/sock.h"
+#include "proxy/hold.h"
+#include "proxy/pipes.h"
+#include "proxy/relay.h"
+
+#define IDLE_MS	       (3600 * 1000)
+#define CLASSIFY_MS    (10 * 1000)
+#define PROGRESS_MS    (30 * 1000)
+#define PROGRESS_BYTES (10 * 1000 * 1000)
+
+enum { CLIENT, SERVER };
+
+struct side {
+	struct tunnel *tunnel;
+	struct event *writable; /* only while the socket is full */
+	struct event readable;
+	int fd;
+	bool reading; /* is readable added? */
+};
+
+struct tunnel {
+	const struct tunnel_ops *ops;
+	void *arg;
+	struct event_base *base;
+	struct hold *hold; /* NULL: nothing is held */
+	const char *how;   /* what went wrong first */
+	unsigned idle_ms, classify_ms;
+	int64_t active_ms;     /* when bytes last moved */
+	int64_t unreported_ms; /* since when there is progress to report */
+	int64_t alarm_ms;      /* when the timer rings */
+	uint64_t reported;     /* bytes, both ways */
+	unsigned inside;       /* calls of ops under way: must not be freed */
+	bool aborted;	       /* by one of them */
+	struct event timer;
+	struct side side[2];
+	struct relay relay[2];
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Lets go of everything but the struct itself. */
+static void release(struct tunnel *t)
+{
+	event_del(&t->timer);
+	for (int i = CLIENT; i <= SERVER; i++) {
+		event_del(&t->side[i].readable);
+		if (t->side[i].writable)
+			event_free(STEAL(t->side[i].writable));
+		close_fd(&t->side[i].fd);
+		relay_drop(&t->relay[i]);
+	}
+	hold_free(STEAL(t->hold));
+}
+
+/* The end, by itself. Frees. */
+static void finish(struct tunnel *t, const char *how, bool reset_client,
+		   bool reset_server)
+{
+	if (reset_client)
+		sock_reset_on_close(t->side[CLIENT].fd);
+	if (reset_server)
+		sock_reset_on_close(t->side[SERVER].fd);
+	release(t);
+	t->inside++;
+	t->ops->closed(t->arg, t->relay[CLIENT].bytes, t->relay[SERVER].bytes,
+		       how);
+	free(t);
+}
+
+static void refuse(struct tunnel *t)
+{
+	/* Not into the middle of something else. */
+	if (!relay_in_flight(&t->relay[SERVER]))
+		hold_refuse(t->hold, t->side[CLIENT].fd);
+	finish(t, "refused", false, true);
+}
+
+void tunnel_abort(struct tunnel *t, uint64_t *ret_up, uint64_t *ret_down)
+{
+	if (!t)
+		return;
+	if (ret_up)
+		*ret_up = t->relay[CLIENT].bytes;
+	if (ret_down)
+		*ret_down = t->relay[SERVER].bytes;
+	for (int i = CLIENT; i <= SERVER; i++)
+		if (t->side[i].fd >= 0)
+			sock_reset_on_close(t->side[i].fd);
+	release(t);
+	t->aborted = true;
+	if (!t->inside)
+		free(t);
+}
+
+void tunnel_refuse_with(struct tunnel *t, const void *data, size_t len)
+{
+	if (!t->hold || len > HOLD_REFUSAL_MAX)
+		return;
+	memcpy(t->hold->refusal, data, len);
+	t->hold->refusal_len = len;
+}
+
+/* What side @i waits for. */
+static short side_mask(const struct tunnel *t, int i)
+{
+	const struct relay *out = &t->relay[i], *in = &t->relay[!i];
+	short mask = 0;
+
+	if (!out->eof && !out->dead && !relay_in_flight(out))
+		mask |= EV_READ;
+	if (!in->dead && relay_in_flight(in))
+		mask |= EV_WRITE;
+	return mask;
+}
+
+/* When something has to happen though no byte comes. */
+static int64_t next_alarm(const struct tunnel *t)
+{
+	int64_t at = t->active_ms + t->idle_ms;
+
+	if (t->unreported_ms && t->unreported_ms + PROGRESS_MS < at)
+		at = t->unreported_ms + PROGRESS_MS;
+	if (t->hold && t->hold->since_ms &&
+	    t->hold->since_ms + t->classify_ms < at)
+		at = t->hold->since_ms + t->classify_ms;
+	return at;
+}
+
+static void set_alarm(struct tunnel *t, int64_t now, int64_t at)
+{
+	/* The clock we read is coarse: rather late than twice. */
+	int64_t ms = (at > now ? at - now : 0) + 4;
+	struct timeval tv = { .tv_sec = ms / 1000,
+			      .tv_usec = (ms % 1000) * 1000 };
+
+	t->alarm_ms = at;
+	event_add(&t->timer, &tv);
+}
+
+static void on_writable(int fd, short what, void *arg);
+
+/* Makes the events what side_mask() says. False without memory. */
+static bool arm(struct tunnel *t, int i)
+{
+	struct side *s = &t->side[i];
+	short mask = side_mask(t, i);
+	bool reading = mask & EV_READ;
+
+	if (reading != s->reading) {
+		if (reading && event_add(&s->readable, NULL) < 0)
+			return false;
+		if (!reading)
+			event_del(&s->readable);
+		s->reading = reading;
+	}
+	if ((mask & EV_WRITE) && !s->writable) {
+		s->writable = event_new(t->base, s->fd, EV_WRITE | EV_PERSIST,
+					on_writable, s);
+		if (!s->writable || event_add(s->writable, NULL) < 0)
+			return false;
+	} else if (!(mask & EV_WRITE) && s->writable) {
+		event_free(STEAL(s->writable));
+	}
+	return true;
+}
+
+/* Tells of progress. False if that ended the tunnel. */
+static bool report(struct tunnel *t, int64_t now)
+{
+	uint64_t up = t->relay[CLIENT].bytes, down = t->relay[SERVER].bytes;
+
+	if (up + down == t->reported)
+		return true;
+	if (!t->unreported_ms)
+		t->unreported_ms = now;
+	if (up + down - t->reported < PROGRESS_BYTES &&
+	    now - t->unreported_ms < PROGRESS_MS)
+		return true;
+	t->reported = up + down;
+	t->unreported_ms = 0;
+	if (t->ops->progress) {
+		t->inside++;
+		t->ops->progress(t->arg, up, down);
+		t->inside--;
+	}
+	if (!t->aborted)
+		return true;
+	free(t);
+	return false;
+}
+
+/* After every event: what follows from the state. May free @t. */
+static void settle(struct tunnel *t, int64_t now)
+{
+	if (t->relay[CLIENT].dead)
+		hold_free(STEAL(t->hold)); /* there is nobody to give it to */
+	if (relay_over(&t->relay[CLIENT]) && !t->hold &&
+	    relay_over(&t->relay[SERVER])) {
+		bool reset = t->how != NULL;
+
+		finish(t, reset ? t->how : "eof", reset, reset);
+		return;
+	}
+	for (int i = CLIENT; i <= SERVER; i++) {
+		struct relay *r = &t->relay[i];
+
+		if (r->shut || !r->eof || !relay_over(r) ||
+		    (i == CLIENT && t->hold))
+			continue;
+		if (!r->dead)
+			shutdown(t->side[!i].fd, SHUT_WR);
+		r->shut = true;
+	}
+	if (!arm(t, CLIENT) || !arm(t, SERVER)) {
+		finish(t, "error", true, true);
+		return;
+	}
+	int64_t at = next_alarm(t);
+	if (at < t->alarm_ms)
+		set_alarm(t, now, at);
+}
+
+static bool is_reset(int error)
+{
+	return error == ECONNRESET || error == EPIPE;
+}
+
+static const char *lost(int side, int error)
+{
+	if (!is_reset(error))
+		return "error";
+	return side == CLIENT ? "reset by client" : "reset by server";
+}
+
+/* Nothing more can be written to side @i. What it said before it went away is
+ * still to be read. */
+static void write_failed(struct tunnel *t, int i, int error)
+{
+	relay_drop(&t->relay[!i]);
+	t->relay[!i].dead = true;
+	if (!is_reset(error))
+		t->relay[i].dead = true;
+	if (!t->how)
+		t->how = lost(i, error);
+}
+
+/* Moves what can be moved from side @from. */
+static void pump(struct tunnel *t, int from)
+{
+	struct relay *r = &t->relay[from];
+	int error = 0;
+
+	switch (relay_pump(r, t->side[from].fd, t->side[!from].fd, &error)) {
+	case RELAY_IDLE:
+	case RELAY_BLOCKED:
+		break;
+	case RELAY_READ_ERROR:
+		/* It takes nothing any more either. */
+		t->relay[!from].dead = true;
+		r->eof = true;
+		if (!t->how)
+			t->how = lost(from, error);
+		break;
+	case RELAY_WRITE_ERROR:
+		write_failed(t, !from, error);
+		break;
+	}
+}
+
+/* Lets the held bytes through. */
+static void let_through(struct tunnel *t)
+{
+	struct hold *hold = STEAL(t->hold);
+	struct relay *r = &t->relay[CLIENT];
+	int err = 0;
+
+	if (hold->len && !r->dead)
+		err = relay_give(r, t->side[SERVER].fd, hold->data, hold->len);
+	hold_free(hold);
+	if (err && err != -EAGAIN)
+		write_failed(t, SERVER, -err);
+}
+
+/* Asks what the held bytes are; @last: there will be no more of them. False if
+ * the tunnel is gone after it. */
+static bool judge(struct tunnel *t, bool last)
+{
+	const struct hold *hold = t->hold;
+	enum sniff answer;
+
+	t->inside++;
+	if (last)
+		answer = t->ops->incomplete(t->arg, hold->data, hold->len);
+	else
+		answer = t->ops->classify(t->arg, hold->data, hold->len);
+	t->inside--;
+	if (t->aborted) {
+		free(t);
+		return false;
+	}
+	t->hold->looked = true;
+	if (answer == SNIFF_DONE) {
+		let_through(t);
+		return true;
+	}
+	if (answer == SNIFF_MORE && !last && t->hold->len < SNIFF_MAX)
+		return true;
+	refuse(t);
+	return false;
+}
+
+/* The client wrote, or ended, before it is clear what it speaks. False if the
+ * tunnel is gone. */
+static bool held_readable(struct tunnel *t, int64_t now)
+{
+	ssize_t n;
+
+	if (t->hold->len && !t->hold->looked)
+		return judge(t, false);
+	n = hold_read(t->hold, t->side[CLIENT].fd);
+	if (n == -EAGAIN)
+		return true;
+	if (n < 0) {
+		finish(t, lost(CLIENT, (int)-n), true, true);
+		return false;
+	}
+	if (n > 0) {
+		if (!t->hold->since_ms)
+			t->hold->since_ms = now;
+		return judge(t, false);
+	}
+	t->relay[CLIENT].eof = true;
+	if (t->hold->len)
+		return judge(t, true);
+	hold_free(STEAL(t->hold)); /* it never said anything */
+	return true;
+}
+
+static void on_readable(int fd, short what, void *arg)
+{
+	struct side *s = arg;
+	struct tunnel *t = s->tunnel;
+	int i = s == &t->side[SERVER];
+	int64_t now = now_ms();
+
+	(void)fd;
+	(void)what;
+	t->active_ms = now;
+	if (i == CLIENT && t->hold) {
+		if (!held_readable(t, now))
+			return;
+	} else {
+		pump(t, i);
+	}
+	if (report(t, now))
+		settle(t, now);
+}
+
+static void on_writable(int fd, short what, void *arg)
+{
+	struct side *s = arg;
+	struct tunnel *t = s->tunnel;
+	int i = s == &t->side[SERVER];
+	int64_t now = now_ms();
+
+	(void)fd;
+	(void)what;
+	t->active_ms = now;
+	pump(t, !i);
+	if (report(t, now))
+		settle(t, now);
+}
+
+static void on_timer(int fd, short what, void *arg)
+{
+	struct tunnel *t = arg;
+	struct hold *hold = t->hold;
+	int64_t now = now_ms();
+
+	(void)fd;
+	(void)what;
+	if (hold && hold->len && !hold->looked) {
+		if (!judge(t, false))
+			return;
+	} else if (hold && hold->since_ms &&
+		   now - hold->since_ms >= t->classify_ms) {
+		if (!judge(t, true))
+			return;
+	}
+	if (now - t->active_ms >= t->idle_ms) {
+		finish(t, "idle timeout", true, true);
+		return;
+	}
+	if (!report(t, now))
+		return;
+	t->alarm_ms = INT64_MAX;
+	settle(t, now);
+}
+
+/* The bytes that were read before there was a tunnel. */
+static int take_first(struct tunnel *t, const uint8_t *first, size_t len)
+{
+	int err;
+
+	if (t->ops->classify)
+		return hold_new(first, len, t->active_ms, &t->hold);
+	if (!len)
+		return 0;
+	err = relay_give(&t->relay[CLIENT], t->side[SERVER].fd, first, len);
+	if (!err || err == -EAGAIN)
+		return 0;
+	if (!is_reset(-err))
+		return err;
+	/* closed() must come from the loop: the server's end will bring it. */
+	write_failed(t, SERVER, -err);
+	return 0;
+}
+
+static int setup(struct tunnel *t, const uint8_t *first, size_t len)
+{
+	int err = take_first(t, first, len);
+	int64_t at;
+
+	if (err)
+		return err;
+	if (!arm(t, CLIENT) || !arm(t, SERVER))
+		return -ENOMEM;
+	/* With traffic this is when we have to look first. */
+	at = t->active_ms + PROGRESS_MS;
+	set_alarm(t, t->active_ms, next_alarm(t) < at ? next_alarm(t) : at);
+	if (t->hold && t->hold->len)
+		event_active(&t->timer, EV_TIMEOUT, 0);
+	return 0;
+}
+
+int tunnel_new(struct event_base *base, int client_fd, int server_fd,
+	       const uint8_t *first, size_t len,
+	       const struct tunnel_limits *limits, const struct tunnel_ops *ops,
+	       void *arg, struct tunnel **ret_tunnel)
+{
+	struct tunnel *t = calloc(1, sizeof(*t));
+	const int fd[2] = { client_fd, server_fd };
+	int err;
+
+	if (!t) {
+		close(client_fd);
+		close(server_fd);
+		return -ENOMEM;
+	}
+	t->base = base;
+	t->ops = ops;
+	t->arg = arg;
+	t->active_ms = now_ms();
+	t->idle_ms = limits && limits->idle_ms ? limits->idle_ms : IDLE_MS;
+	t->classify_ms = limits && limits->classify_ms ? limits->classify_ms
+						       : CLASSIFY_MS;
+	event_assign(&t->timer, base, -1, 0, on_timer, t);
+	for (int i = CLIENT; i <= SERVER; i++) {
+		t->side[i].tunnel = t;
+		t->side[i].fd = fd[i];
+		event_assign(&t->side[i].readable, base, fd[i],
+			     EV_READ | EV_PERSIST, on_readable, &t->side[i]);
+	}
+	err = setup(t, first, len);
+	if (err) {
+		release(t);
+		free(t);
+		return err;
+	}
+	*ret_tunnel = t;
+	return 0;
+}
+
+void tunnel_pool_free(void)
+{
+	pipes_free();
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The log file: whole lines, or the writer has failed and says so.
+ */
+#include "audit/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+
+static int temporary(char *path, size_t cap)
+{
+	snprintf(path, cap, "/tmp/sallyport-writer-XXXXXX");
+	int fd = mkostemp(path, O_APPEND | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static char *slurp(const char *path, size_t *ret_len)
+{
+	AUTO_FILE FILE *file = fopen(path, "r");
+	struct stat st;
+
+	assert_non_null(file);
+	assert_int_equal(fstat(fileno(file), &st), 0);
+	char *text = calloc(1, (size_t)st.st_size + 1);
+	*ret_len = fread(text, 1, (size_t)st.st_size, file);
+	return text;
+}
+
+static void test_lines(void **state)
+{
+	struct writer *writer;
+	char path[64];
+	size_t len;
+
+	(void)state;
+	assert_int_equal(writer_new(temporary(path, sizeof(path)), &writer), 0);
+	assert_int_equal(writer_append(writer, "{\"a\":1}", 7), 0);
+	assert_int_equal(writer_append(writer, "{}", 2), 0);
+	assert_int_equal(writer_lines(writer), 0); /* not yet in the file */
+	AUTO_FREE char *before = slurp(path, &len);
+	assert_int_equal(len, 0);
+	assert_int_equal(writer_flush(writer), 0);
+	assert_int_equal(writer_lines(writer), 2);
+	assert_int_equal(writer_flush(writer), 0);
+	assert_int_equal(writer_sync(writer), 0);
+	AUTO_FREE char *after = slurp(path, &len);
+	assert_string_equal(after, "{\"a\":1}\n{}\n");
+	/* A line that would be two is none. */
+	assert_int_equal(writer_append(writer, "a\nb", 3), -EINVAL);
+	assert_int_equal(writer_append(writer, "c", 1), 0);
+	assert_int_equal(writer_flush(writer), 0);
+	assert_int_equal(writer_lines(writer), 3);
+	writer_free(writer);
+	writer_free(NULL);
+	unlink(path);
+}
+
+static void test_full_batch_writes_itself(void **state)
+{
+	static char line[60000];
+	struct writer *writer;
+	char path[64];
+	size_t len;
+
+	(void)state;
+	memset(line, 'x', sizeof(line));
+	assert_int_equal(writer_new(temporary(path, sizeof(path)), &writer), 0);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(writer_append(writer, line, sizeof(line)), 0);
+	assert_true(writer_lines(writer) >= 40);
+	assert_int_equal(writer_flush(writer), 0);
+	assert_int_equal(writer_lines(writer), 50);
+	AUTO_FREE char *text = slurp(path, &len);
+	assert_int_equal(len, 50 * (sizeof(line) + 1));
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(text[i] == '\n',
+				 i % (sizeof(line) + 1) == sizeof(line));
+	writer_free(writer);
+	unlink(path);
+}
+
+/* Appends lines of 1000 bytes until it fails; what is left must be whole. */
+static int fill(const char *path)
+{
+	AUTO_FREE char *line = malloc(1000);
+	struct writer *writer;
+	struct stat st;
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	int r = 0;
+
+	memset(line, 'y', 1000);
+	if (fd < 0 || writer_new(fd, &writer) < 0)
+		return 10;
+	for (int i = 0; i < 10000 && r == 0; i++) {
+		r = writer_append(writer, line, 1000);
+		if (r == 0 && i % 7 == 0)
+			r = writer_flush(writer);
+	}
+	if (r != -ENOSPC && r != -EFBIG)
+		return 11;
+	if (writer_append(writer, line, 1) != r || writer_flush(writer) != r ||
+	    writer_sync(writer) != r)
+		return 12; /* it must not come back to life */
+	if (stat(path, &st) < 0 || st.st_size == 0 || st.st_size % 1001)
+		return 13; /* half a line */
+	if ((uint64_t)st.st_size / 1001 != writer_lines(writer))
+		return 14;
+	writer_free(writer);
+	return 0;
+}
+
+static int on_full_disk(void)
+{
+	char dir[] = "/tmp/sallyport-full-XXXXXX", path[64];
+
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    !mkdtemp(dir) || mount("tmpfs", dir, "tmpfs", 0, "size=256k") < 0)
+		return 20;
+	snprintf(path, sizeof(path), "%s/log", dir);
+	int r = fill(path);
+	umount(dir);
+	rmdir(dir);
+	return r;
+}
+
+static int over_file_limit(void)
+{
+	/* In the middle of a line: write(2) is short, then fails. */
+	struct rlimit limit = { .rlim_cur = 123456, .rlim_max = 123456 };
+	char path[64];
+
+	signal(SIGXFSZ, SIG_IGN);
+	close(temporary(path, sizeof(path)));
+	if (setrlimit(RLIMIT_FSIZE, &limit) < 0)
+		return 21;
+	int r = fill(path);
+	unlink(path);
+	return r;
+}
+
+static void in_child(int (*fn)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(fn());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_disk_full(void **state)
+{
+	(void)state;
+	in_child(on_full_disk);
+}
+
+static void test_short_write(void **state)
+{
+	(void)state;
+	in_child(over_file_limit);
+}
+
+static void test_appends_to_what_is_there(void **state)
+{
+	struct writer *writer;
+	char path[64];
+	size_t len;
+
+	(void)state;
+	int fd = temporary(path, sizeof(path));
+	assert_int_equal(write(fd, "old\n", 4), 4);
+	assert_int_equal(writer_new(fd, &writer), 0);
+	assert_int_equal(writer_append(writer, "new", 3), 0);
+	assert_int_equal(writer_flush(writer), 0);
+	writer_free(writer);
+	AUTO_FREE char *text = slurp(path, &len);
+	assert_string_equal(text, "old\nnew\n");
+	unlink(path);
+	assert_int_equal(writer_new(-1, &writer), -EBADF);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_full_batch_writes_itself),
+		cmocka_unit_test(test_disk_full),
+		cmocka_unit_test(test_short_write),
+		cmocka_unit_test(test_appends_to_what_is_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
