@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit/sentence.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 
@@ -64,28 +65,6 @@ struct cut {
 	size_t text, target, url;
 };
 static const struct cut cuts[] = { { 1024, 4096, 1024 }, { 256, 512, 256 } };
-
-static const char *dns_type(uint16_t type, char buf[16])
-{
-	static const struct {
-		uint16_t type;
-		const char *name;
-	} names[] = {
-		{ 1, "A" },	 { 2, "NS" },	   { 5, "CNAME" },
-		{ 6, "SOA" },	 { 10, "NULL" },   { 12, "PTR" },
-		{ 13, "HINFO" }, { 15, "MX" },	   { 16, "TXT" },
-		{ 28, "AAAA" },	 { 33, "SRV" },	   { 35, "NAPTR" },
-		{ 43, "DS" },	 { 48, "DNSKEY" }, { 52, "TLSA" },
-		{ 64, "SVCB" },	 { 65, "HTTPS" },  { 251, "IXFR" },
-		{ 252, "AXFR" }, { 255, "ANY" },   { 257, "CAA" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (names[i].type == type)
-			return names[i].name;
-	snprintf(buf, 16, "TYPE%u", type);
-	return buf;
-}
 
 static unsigned http_activity(const char *method)
 {
@@ -334,7 +313,7 @@ static void put_dns(struct json *j, const struct event *event,
 		return;
 	json_open(j, "query", '{');
 	text(j, "hostname", event->host ? event->host : ".", cut->text);
-	json_text(j, "type", dns_type(event->qtype, buf));
+	json_text(j, "type", dns_type_word(event->qtype, buf));
 	json_text(j, "class", "IN");
 	json_close(j, '}');
 	/* An allowed question has no answer yet. */
@@ -448,105 +427,12 @@ static void put_unmapped(struct json *j, const struct event *event,
 	json_close(j, '}');
 }
 
-/* "api.example.com port 443", or the address in place of a name. */
-static const char *place(const struct event *event, char *buf, size_t cap)
-{
-	char ip[IP_TEXT_MAX];
-	const char *host =
-		event->host ? event->host : ip_format(&event->dst_ip, ip);
-
-	if (event->dst_port)
-		snprintf(buf, cap, "%.253s port %u", host, event->dst_port);
-	else
-		snprintf(buf, cap, "%.253s", *host ? host : "nowhere");
-	return buf;
-}
-
-static int sentence_network(const struct event *event, char *buf, size_t cap)
-{
-	const char *why = reason_info(event->verdict.reason)->text;
-	bool allow = event->verdict.allow;
-	char where[300];
-
-	place(event, where, sizeof(where));
-	switch (event->kind) {
-	case EVENT_FLOW_DIAL:
-		if (allow)
-			return snprintf(buf, cap, "Connected to %s.", where);
-		return snprintf(buf, cap, "No connection to %s: %s.", where,
-				why);
-	case EVENT_FLOW_PROGRESS:
-	case EVENT_FLOW_CLOSE:
-		return snprintf(buf, cap,
-				"Connection to %s %s: %llu bytes sent, %llu "
-				"received.",
-				where,
-				event->kind == EVENT_FLOW_CLOSE ? "ended"
-								: "goes on",
-				(unsigned long long)event->bytes_up,
-				(unsigned long long)event->bytes_down);
-	case EVENT_PACKET:
-		return snprintf(buf, cap, "%u %.16s packet%s to %s dropped.",
-				event->count ? event->count : 1,
-				event->protocol ? event->protocol : "other",
-				event->count > 1 ? "s" : "", where);
-	case EVENT_HTTP_REQUEST:
-		return snprintf(buf, cap, "HTTP %.64s request to %s %s%s%s.",
-				event->method ? event->method : "?", where,
-				allow ? "allowed" : "refused",
-				allow ? "" : ": ", allow ? "" : why);
-	default:
-		return snprintf(buf, cap, "Connection to %s %s%s%s.", where,
-				allow ? "allowed" : "refused",
-				allow ? "" : ": ", allow ? "" : why);
-	}
-}
-
-static int sentence_dns(const struct event *event, char *buf, size_t cap)
-{
-	const char *host = event->host && *event->host ? event->host : ".";
-	const char *why = reason_info(event->verdict.reason)->text;
-	char type[16];
-	const char *name = dns_type(event->qtype, type);
-
-	if (!event->verdict.allow)
-		return snprintf(buf, cap, "DNS %s for %.253s (%s) refused: %s.",
-				event->kind == EVENT_DNS_ANSWER ? "answer"
-								: "question",
-				host, name, why);
-	if (event->kind == EVENT_DNS_QUERY)
-		return snprintf(buf, cap,
-				"DNS question for %.253s (%s) allowed.", host,
-				name);
-	return snprintf(buf, cap,
-			"DNS question for %.253s (%s) answered with %u "
-			"address%s.",
-			host, name, event->answers,
-			event->answers == 1 ? "" : "es");
-}
-
-static void put_message(struct json *j, const struct event *event)
-{
-	char buf[512] = "";
-
-	if (event->kind == EVENT_SESSION_OPEN)
-		snprintf(buf, sizeof(buf), "The session began.");
-	else if (event->kind == EVENT_SESSION_CLOSE)
-		snprintf(buf, sizeof(buf), "The session ended.");
-	else if (event->kind == EVENT_FINDING)
-		snprintf(buf, sizeof(buf), "%.400s",
-			 event->detail ? event->detail : "A finding.");
-	else if (kinds[event->kind].class == CLASS_DNS)
-		sentence_dns(event, buf, sizeof(buf));
-	else
-		sentence_network(event, buf, sizeof(buf));
-	json_text(j, "message", buf);
-}
-
 size_t record_format(const struct event *event, uint64_t sequence,
 		     const struct record_context *context, char *buf,
 		     size_t cap)
 {
+	char sentence[512];
+
 	if (event->kind <= 0 || event->kind >= EVENT_KIND_COUNT)
 		return 0;
 	if (cap > RECORD_LINE_MAX)
@@ -557,7 +443,8 @@ size_t record_format(const struct event *event, uint64_t sequence,
 		json_open(&j, NULL, '{');
 		put_class(&j, event);
 		put_status(&j, event);
-		put_message(&j, event);
+		json_text(&j, "message",
+			  event_sentence(event, sentence, sizeof(sentence)));
 		put_metadata(&j, sequence, context);
 		put_subject(&j, event, sequence, context, &cuts[i]);
 		put_network(&j, event, &cuts[i]);

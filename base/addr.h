@@ -59,9 +59,10 @@ bool endpoint_parse(const char *text, struct ip *ret_ip, uint16_t *ret_port);
 
 /* Why @ip is no ordinary global unicast address, or NULL if it is one: IANA's
  * special-purpose registries (RFC 6890), multicast, cloud metadata and platform
- * addresses. For IPv4-mapped, IPv4-compatible, NAT64 (64:ff9b::/96 and
- * 64:ff9b:1::/48), 6to4 and Teredo addresses the embedded IPv4 address is
- * judged. The text is static: "private", "loopback", "link-local", "metadata",
+ * addresses. IPv4-mapped, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), 6to4 and
+ * Teredo addresses have the word of the IPv4 address inside, or "transition" if
+ * that one is ordinary: they are another way to it, which an operator may
+ * permit. The text is static: "private", "loopback", "link-local", "metadata",
  * ... */
 const char *ip_special(const struct ip *ip);
 

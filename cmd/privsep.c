@@ -139,6 +139,8 @@ static const struct msg_spec {
 			       gate_servers_ok },
 	[MSG_GATE_UPLINK] = { true, false, sizeof(struct msg_gate_uplink),
 			      gate_uplink_ok },
+	[MSG_GATE_CLIENTS] = { true, false, sizeof(struct msg_gate_uplink),
+			       gate_uplink_ok },
 	[MSG_GATE_GO] = { true, false, 0, NULL },
 	[MSG_GATE_PUBLISHED] = { true, false, sizeof(struct msg_published),
 				 NULL },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lease.h - name <-> synthetic address, for one sandbox, and the count of names.
+ * lease.h - name <-> synthetic address, for one sandbox, and the count of
+ * names.
  *
  * The table lives in shared memory that the warden made (a memfd, or a file of
  * the run directory), so that a gate that died takes up where it was. It is

@@ -10,14 +10,14 @@
 
 #include "base/addr.h"
 
-/* Binds @group on @fd, a NETLINK_NETFILTER socket made in the gateway namespace;
- * packets are copied up to 128 bytes. 0 or -errno. */
+/* Binds @group on @fd, a NETLINK_NETFILTER socket made in the gateway
+ * namespace; packets are copied up to 128 bytes. 0 or -errno. */
 int nflog_bind(int fd, uint16_t group);
 
 struct nflog_packet {
-	uint32_t ifindex;   /* it came in by */
-	char prefix[32];    /* of the rule that dropped it: "refused", "spoofed" */
-	uint8_t l4;	    /* IPPROTO_*; 0 if unknown */
+	uint32_t ifindex; /* it came in by */
+	char prefix[32]; /* of the rule that dropped it: "refused", "spoofed" */
+	uint8_t l4;	 /* IPPROTO_*; 0 if unknown */
 	uint16_t ethertype; /* of the packet: ETH_P_IP, ... */
 	struct ip src, dst;
 	uint16_t src_port, dst_port; /* 0 where none */

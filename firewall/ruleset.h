@@ -3,8 +3,8 @@
  * ruleset.h - the gateway namespace's rules, from a plain spec to the kernel
  * in one batch, and back.
  *
- * Table "inet sallyport". Per packet: anti-spoof by (interface, address), DNS to
- * any address and the explicit proxy and leased (address, port)s to our
+ * Table "inet sallyport". Per packet: anti-spoof by (interface, address), DNS
+ * to any address and the explicit proxy and leased (address, port)s to our
  * sockets, everything else refused at once, counted and logged. Sets and maps,
  * not a rule a sandbox: O(1).
  */
@@ -21,7 +21,8 @@ struct nft;
 
 #define RULESET_TABLE  "sallyport"
 #define RULESET_MARK   1
-#define RULESET_ROUTES 100 /* table with `local default dev lo` for the mark */
+#define RULESET_ROUTES 100 /* table with `local default dev lo` for the mark \
+			    */
 
 struct ruleset_spec {
 	uint16_t dns_port;	   /* of our resolver: 53 */
@@ -46,11 +47,11 @@ int ruleset_install(struct nft *nft, const struct ruleset_spec *spec);
 
 /* Reads the table back (chains with hook, priority and policy; every rule's
  * expressions; sets; links) and compares it with what was meant. 0, or -EBADMSG
- * and a text of what differs, or -errno. @ret_digest: 65 bytes, hex SHA-256 of the canonical
- * dump, may be NULL. */
+ * and a text of what differs, or -errno. @ret_digest: 65 bytes, hex SHA-256 of
+ * the canonical dump, may be NULL. */
 int ruleset_verify(struct nft *nft, const struct ruleset_spec *spec,
-		   const struct ruleset_link *links, size_t n,
-		   char *ret_digest, char *reterr, size_t cap);
+		   const struct ruleset_link *links, size_t n, char *ret_digest,
+		   char *reterr, size_t cap);
 
 int ruleset_link_add(struct nft *nft, const struct ruleset_link *link,
 		     uint16_t proxy_port);

@@ -23,25 +23,34 @@
 
 /* A '*' at the end: any name that begins so. */
 static const char *const dropped[] = {
-	"LD_*",		 "GLIBC_TUNABLES",  "BASH_ENV",
-	"ENV",		 "SSH_AUTH_SOCK",   "SSH_AGENT_PID",
-	"SSH_CONNECTION", "SSH_CLIENT",	    "SSH_TTY",
-	"GPG_AGENT_INFO", "DBUS_*",	    "XDG_RUNTIME_DIR",
-	"DISPLAY",	 "WAYLAND_DISPLAY", "WAYLAND_SOCKET",
-	"XAUTHORITY",	 "DOCKER_HOST",	    "CONTAINER_HOST",
-	"PULSE_SERVER",	 "NOTIFY_SOCKET",   "LISTEN_*",
-	"SALLYPORT_*",	 "ASAN_OPTIONS",    "UBSAN_OPTIONS",
-	"VSCODE_IPC_*",	 "VSCODE_GIT_*",    "TMUX",
-	"TMUX_PANE",	 "INVOCATION_ID",   "JOURNAL_STREAM",
+	"LD_*",		 "GLIBC_TUNABLES",  "BASH_ENV",	      "ENV",
+	"SSH_AUTH_SOCK", "SSH_AGENT_PID",   "SSH_CONNECTION", "SSH_CLIENT",
+	"SSH_TTY",	 "GPG_AGENT_INFO",  "DBUS_*",	      "XDG_RUNTIME_DIR",
+	"DISPLAY",	 "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XAUTHORITY",
+	"DOCKER_HOST",	 "CONTAINER_HOST",  "PULSE_SERVER",   "NOTIFY_SOCKET",
+	"LISTEN_*",	 "SALLYPORT_*",	    "ASAN_OPTIONS",   "UBSAN_OPTIONS",
+	"VSCODE_IPC_*",	 "VSCODE_GIT_*",    "TMUX",	      "TMUX_PANE",
+	"INVOCATION_ID", "JOURNAL_STREAM",
 };
 
 static const char *const replaced[] = {
-	"http_proxy",	     "https_proxy",	     "all_proxy",
-	"ftp_proxy",	     "no_proxy",	     "grpc_proxy",
-	"no_grpc_proxy",     "rsync_proxy",	     "node_use_env_proxy",
-	"cloudsdk_proxy_type", "cloudsdk_proxy_address",
-	"cloudsdk_proxy_port", "npm_config_proxy",   "npm_config_https_proxy",
-	"npm_config_noproxy", "socks_proxy",	     "socks5_proxy",
+	"http_proxy",
+	"https_proxy",
+	"all_proxy",
+	"ftp_proxy",
+	"no_proxy",
+	"grpc_proxy",
+	"no_grpc_proxy",
+	"rsync_proxy",
+	"node_use_env_proxy",
+	"cloudsdk_proxy_type",
+	"cloudsdk_proxy_address",
+	"cloudsdk_proxy_port",
+	"npm_config_proxy",
+	"npm_config_https_proxy",
+	"npm_config_noproxy",
+	"socks_proxy",
+	"socks5_proxy",
 };
 
 static bool matches(const char *pattern, const char *name, size_t len)
@@ -75,8 +84,8 @@ struct builder {
 	bool bad;
 };
 
-__attribute__((format(printf, 2, 3))) static void
-put(struct builder *b, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void put(struct builder *b,
+						      const char *fmt, ...)
 {
 	va_list ap;
 	char *entry = NULL;
@@ -101,9 +110,9 @@ static void put_both(struct builder *b, const char *upper, const char *value)
 	size_t i = 0;
 
 	for (; upper[i] && i < sizeof(lower) - 1; i++)
-		lower[i] = (char)(upper[i] >= 'A' && upper[i] <= 'Z' ?
-					  upper[i] - 'A' + 'a' :
-					  upper[i]);
+		lower[i] = (char)(upper[i] >= 'A' && upper[i] <= 'Z'
+					  ? upper[i] - 'A' + 'a'
+					  : upper[i]);
 	lower[i] = '\0';
 	put(b, "%s=%s", upper, value);
 	put(b, "%s=%s", lower, value);
@@ -192,8 +201,8 @@ int process_lookup(const char *argv0, const char *path)
 		AUTO_FREE char *file = NULL;
 		int r;
 
-		if (asprintf(&file, "%.*s%s%s", (int)len, path,
-			     len ? "/" : "", argv0) < 0) {
+		if (asprintf(&file, "%.*s%s%s", (int)len, path, len ? "/" : "",
+			     argv0) < 0) {
 			file = NULL;
 			return best;
 		}

@@ -3,17 +3,7 @@
  * filter.c - who may ask the kernel for what.
  *
  * Our own processes have an allow list: anything else is EPERM, and what only
- * an intruder would call ends the process. A sandboxed command may be any
- * program at all, so it has a deny list: what reaches other processes, the
- * terminal of our user, other namespaces, or parts of the kernel that have no
- * business in a sandbox.
- *
- * Only the native calls exist. A 32-bit call would not be seen by rules on
- * socket(2), it goes through socketcall(2): such a process is killed.
- *
- * Arguments of type int are compared as 32 bits: the kernel ignores the upper
- * half, so a rule that looked at it could be stepped around (flatpak,
- * CVE-2019-10063).
+ * an intruder would call ends the process.
  */
 #include "launch/filter.h"
 
@@ -33,80 +23,146 @@
 
 #include "base/cleanup.h"
 
-#define INT_MASK 0xffffffffu
-#define ARG_INT(arg, value)                                                    \
-	SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, INT_MASK, (uint32_t)(value))
-#define ARG_BITS(arg, mask, value)                                             \
-	SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, (uint64_t)(mask), (uint64_t)(value))
-
 /* The gate and the ledger: memory, time, threads, the fds they were given. */
 static const char *const both[] = {
-	"read", "write", "readv", "writev", "close", "lseek", "fstat",
-	"newfstatat", "pread64", "pwrite64", "fsync", "fdatasync", "ftruncate",
-	"dup", "dup3", "pipe", "pipe2",
-	"recvmsg", "sendmsg", "recvfrom", "sendto", "recvmmsg", "sendmmsg",
-	"getsockopt", "shutdown",
-	"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",
-	"epoll_pwait2", "poll", "ppoll", "select", "pselect6",
-	"eventfd2", "timerfd_create", "timerfd_settime", "timerfd_gettime",
+	"read",
+	"write",
+	"readv",
+	"writev",
+	"close",
+	"lseek",
+	"fstat",
+	"newfstatat",
+	"pread64",
+	"pwrite64",
+	"fsync",
+	"fdatasync",
+	"ftruncate",
+	"dup",
+	"dup3",
+	"pipe",
+	"pipe2",
+	"recvmsg",
+	"sendmsg",
+	"recvfrom",
+	"sendto",
+	"recvmmsg",
+	"sendmmsg",
+	"getsockopt",
+	"shutdown",
+	"epoll_create1",
+	"epoll_ctl",
+	"epoll_wait",
+	"epoll_pwait",
+	"epoll_pwait2",
+	"poll",
+	"ppoll",
+	"select",
+	"pselect6",
+	"eventfd2",
+	"timerfd_create",
+	"timerfd_settime",
+	"timerfd_gettime",
 	"signalfd4",
-	"munmap", "mremap", "brk", "madvise", "msync",
-	"futex", "set_robust_list", "rseq", "set_tid_address", "membarrier",
-	"sched_yield", "sched_getaffinity", "getcpu",
-	"clock_gettime", "clock_getres", "clock_nanosleep", "gettimeofday",
-	"nanosleep", "time", "getrandom",
-	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait",
-	"rt_sigpending", "rt_sigsuspend", "sigaltstack", "restart_syscall",
-	"getpid", "gettid", "getppid", "getuid", "geteuid", "getgid",
-	"getegid", "getrusage", "sysinfo", "uname", "times",
-	"exit", "exit_group",
+	"munmap",
+	"mremap",
+	"brk",
+	"madvise",
+	"msync",
+	"futex",
+	"set_robust_list",
+	"rseq",
+	"set_tid_address",
+	"membarrier",
+	"sched_yield",
+	"sched_getaffinity",
+	"getcpu",
+	"clock_gettime",
+	"clock_getres",
+	"clock_nanosleep",
+	"gettimeofday",
+	"nanosleep",
+	"time",
+	"getrandom",
+	"rt_sigaction",
+	"rt_sigprocmask",
+	"rt_sigreturn",
+	"rt_sigtimedwait",
+	"rt_sigpending",
+	"rt_sigsuspend",
+	"sigaltstack",
+	"restart_syscall",
+	"getpid",
+	"gettid",
+	"getppid",
+	"getuid",
+	"geteuid",
+	"getgid",
+	"getegid",
+	"getrusage",
+	"sysinfo",
+	"uname",
+	"times",
+	"exit",
+	"exit_group",
 };
 
 static const char *const gate_only[] = {
-	"connect", "bind",   "accept",	   "accept4", "getsockname",
+	"connect",     "bind",	     "accept", "accept4", "getsockname",
 	"getpeername", "setsockopt", "splice", "tee",
 };
 
 /* There is no file: libraries that look for their settings are told so, and
  * take their defaults, where EPERM would make some of them fail. */
 static const char *const absent[] = {
-	"open",	    "openat",	"openat2", "access",   "faccessat",
-	"faccessat2", "readlink", "readlinkat", "stat", "lstat", "statx",
+	"open",	     "openat",	   "openat2",  "access",
+	"faccessat", "faccessat2", "readlink", "readlinkat",
+	"stat",	     "lstat",	   "statx",
 };
 
 /* Nothing of ours calls these after isolate_self(). */
 static const char *const lethal[] = {
-	"execve", "execveat", "fork", "vfork", "ptrace", "process_vm_readv",
-	"process_vm_writev", "pidfd_getfd", "pidfd_open", "pidfd_send_signal",
-	"kcmp", "unshare", "setns", "mount", "umount2", "pivot_root", "chroot",
-	"open_tree", "move_mount", "fsopen", "fsmount", "fspick",
-	"mount_setattr", "open_by_handle_at", "bpf", "keyctl", "add_key",
-	"request_key", "init_module", "finit_module", "delete_module",
-	"kexec_load", "kexec_file_load", "perf_event_open", "userfaultfd",
-	"io_uring_setup", "io_uring_enter", "io_uring_register",
+	"execve",
+	"execveat",
+	"fork",
+	"vfork",
+	"ptrace",
+	"process_vm_readv",
+	"process_vm_writev",
+	"pidfd_getfd",
+	"pidfd_open",
+	"pidfd_send_signal",
+	"kcmp",
+	"unshare",
+	"setns",
+	"mount",
+	"umount2",
+	"pivot_root",
+	"chroot",
+	"open_tree",
+	"move_mount",
+	"fsopen",
+	"fsmount",
+	"fspick",
+	"mount_setattr",
+	"open_by_handle_at",
+	"bpf",
+	"keyctl",
+	"add_key",
+	"request_key",
+	"init_module",
+	"finit_module",
+	"delete_module",
+	"kexec_load",
+	"kexec_file_load",
+	"perf_event_open",
+	"userfaultfd",
+	"io_uring_setup",
+	"io_uring_enter",
+	"io_uring_register",
 };
 
-/* What a sandboxed command is refused, with EPERM. */
-static const char *const refused[] = {
-	/* other processes */
-	"ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd",
-	"kcmp", "process_madvise", "perf_event_open", "lookup_dcookie",
-	/* namespaces and mounts */
-	"setns", "mount", "umount2", "pivot_root", "chroot", "open_tree",
-	"move_mount", "fsopen", "fsmount", "fsconfig", "fspick",
-	"mount_setattr", "open_by_handle_at", "name_to_handle_at", "quotactl",
-	"quotactl_fd", "swapon", "swapoff",
-	/* keyrings are shared by all processes of a uid */
-	"keyctl", "add_key", "request_key",
-	/* the kernel itself */
-	"bpf", "init_module", "finit_module", "delete_module", "kexec_load",
-	"kexec_file_load", "reboot", "iopl", "ioperm", "syslog", "acct",
-	"settimeofday", "clock_settime", "clock_adjtime", "adjtimex",
-	"userfaultfd", "vhangup", "nfsservctl", "_sysctl", "uselib", "ustat",
-	"sysfs", "modify_ldt",
-};
-
-static int add_list(scmp_filter_ctx ctx, uint32_t action,
+int filter_add_list(scmp_filter_ctx ctx, uint32_t action,
 		    const char *const *name, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -123,14 +179,13 @@ static int add_list(scmp_filter_ctx ctx, uint32_t action,
 	return 0;
 }
 
-static int add_one(scmp_filter_ctx ctx, uint32_t action, int nr,
-		   struct scmp_arg_cmp arg)
+int filter_add(scmp_filter_ctx ctx, uint32_t action, int nr,
+	       struct scmp_arg_cmp arg)
 {
 	return nr < 0 ? 0 : seccomp_rule_add_array(ctx, action, nr, 1, &arg);
 }
 
-/* Returns NULL without memory. */
-static scmp_filter_ctx new_filter(uint32_t action)
+scmp_filter_ctx filter_new(uint32_t action)
 {
 	scmp_filter_ctx ctx = seccomp_init(action);
 
@@ -151,40 +206,40 @@ static scmp_filter_ctx new_filter(uint32_t action)
 static int add_guarded(scmp_filter_ctx ctx)
 {
 	static const int fcntls[] = {
-		F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD, F_DUPFD_CLOEXEC,
-		F_GETPIPE_SZ, F_SETPIPE_SZ, F_GET_SEALS, F_GETLK, F_SETLK,
-		F_OFD_SETLK,
+		F_GETFD,     F_SETFD,	      F_GETFL,	    F_SETFL,
+		F_DUPFD,     F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_SETPIPE_SZ,
+		F_GET_SEALS, F_GETLK,	      F_SETLK,	    F_OFD_SETLK,
 	};
 	static const uint32_t ioctls[] = { FIONBIO, FIONREAD, SIOCOUTQ };
 	static const int prctls[] = { PR_SET_NAME, PR_GET_NAME,
 				      PR_GET_DUMPABLE };
 	struct scmp_arg_cmp get_limit[] = {
-		SCMP_CMP64(0, SCMP_CMP_EQ, 0),
-		SCMP_CMP64(2, SCMP_CMP_EQ, 0),
+		SCMP_CMP64(0, SCMP_CMP_EQ, 0, 0),
+		SCMP_CMP64(2, SCMP_CMP_EQ, 0, 0),
 	};
 	int r = 0;
 
-	r |= add_one(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap),
-		     ARG_BITS(2, PROT_EXEC, 0));
-	r |= add_one(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect),
-		     ARG_BITS(2, PROT_EXEC, 0));
-	r |= add_one(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone),
-		     ARG_BITS(0, CLONE_THREAD, CLONE_THREAD));
+	r |= filter_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap),
+			ARG_BITS(2, PROT_EXEC, 0));
+	r |= filter_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect),
+			ARG_BITS(2, PROT_EXEC, 0));
+	r |= filter_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone),
+			ARG_BITS(0, CLONE_THREAD, CLONE_THREAD));
 	/* Its flags lie in memory; glibc falls back to clone(2). */
 	r |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	r |= add_one(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill),
-		     ARG_INT(0, getpid()));
-	r |= seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64),
-				    2, get_limit);
+	r |= filter_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill),
+			ARG_INT(0, getpid()));
+	r |= seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2,
+				    get_limit);
 	for (size_t i = 0; i < ARRAY_SIZE(fcntls); i++)
-		r |= add_one(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl),
-			     ARG_INT(1, fcntls[i]));
+		r |= filter_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl),
+				ARG_INT(1, fcntls[i]));
 	for (size_t i = 0; i < ARRAY_SIZE(ioctls); i++)
-		r |= add_one(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl),
-			     ARG_INT(1, ioctls[i]));
+		r |= filter_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl),
+				ARG_INT(1, ioctls[i]));
 	for (size_t i = 0; i < ARRAY_SIZE(prctls); i++)
-		r |= add_one(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl),
-			     ARG_INT(0, prctls[i]));
+		r |= filter_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl),
+				ARG_INT(0, prctls[i]));
 	return r ? -EINVAL : 0;
 }
 
@@ -192,8 +247,8 @@ static int add_sockets(scmp_filter_ctx ctx)
 {
 	static const int family[] = { AF_INET, AF_INET6 };
 	static const int type[] = { SOCK_STREAM, SOCK_DGRAM };
-	const uint32_t mask = INT_MASK & ~(uint32_t)(SOCK_CLOEXEC |
-						     SOCK_NONBLOCK);
+	const uint32_t mask =
+		INT_MASK & ~(uint32_t)(SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	for (size_t i = 0; i < 4; i++) {
 		struct scmp_arg_cmp arg[] = {
@@ -211,159 +266,27 @@ static int add_sockets(scmp_filter_ctx ctx)
 
 int filter_apply(enum isolate_role role)
 {
-	scmp_filter_ctx ctx = new_filter(SCMP_ACT_ERRNO(EPERM));
+	scmp_filter_ctx ctx = filter_new(SCMP_ACT_ERRNO(EPERM));
 	int r;
 
 	if (!ctx)
 		return -ENOMEM;
-	r = add_list(ctx, SCMP_ACT_ALLOW, both, ARRAY_SIZE(both));
+	r = filter_add_list(ctx, SCMP_ACT_ALLOW, both, ARRAY_SIZE(both));
 	if (r == 0)
-		r = add_list(ctx, SCMP_ACT_ERRNO(ENOENT), absent,
-			     ARRAY_SIZE(absent));
+		r = filter_add_list(ctx, SCMP_ACT_ERRNO(ENOENT), absent,
+				    ARRAY_SIZE(absent));
 	if (r == 0)
-		r = add_list(ctx, SCMP_ACT_KILL_PROCESS, lethal,
-			     ARRAY_SIZE(lethal));
+		r = filter_add_list(ctx, SCMP_ACT_KILL_PROCESS, lethal,
+				    ARRAY_SIZE(lethal));
 	if (r == 0)
 		r = add_guarded(ctx);
 	if (r == 0 && role == ISOLATE_GATE)
-		r = add_list(ctx, SCMP_ACT_ALLOW, gate_only,
-			     ARRAY_SIZE(gate_only));
+		r = filter_add_list(ctx, SCMP_ACT_ALLOW, gate_only,
+				    ARRAY_SIZE(gate_only));
 	if (r == 0 && role == ISOLATE_GATE)
 		r = add_sockets(ctx);
 	if (r == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);
 	return r;
-}
-
-/* Our user's terminal: typing into it, and its line discipline. */
-static int refuse_terminal(scmp_filter_ctx ctx)
-{
-	static const uint32_t ioctls[] = { TIOCSTI, TIOCLINUX, TIOCSETD,
-					   TIOCCONS };
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(ioctls); i++)
-		r |= add_one(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl),
-			     ARG_INT(1, ioctls[i]));
-	return r;
-}
-
-/* A namespace inside the sandbox would hand out capabilities there, and with
- * them most of the kernel's network code. */
-static int refuse_namespaces(scmp_filter_ctx ctx)
-{
-	static const uint32_t flags[] = { CLONE_NEWUSER, CLONE_NEWNS,
-					  CLONE_NEWPID,	 CLONE_NEWNET,
-					  CLONE_NEWIPC,	 CLONE_NEWUTS,
-					  CLONE_NEWCGROUP };
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-		r |= add_one(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone),
-			     ARG_BITS(0, flags[i], flags[i]));
-		r |= add_one(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(unshare),
-			     ARG_BITS(0, flags[i], flags[i]));
-	}
-	/* Flags in memory; every user of clone3 has a second way. */
-	r |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	return r;
-}
-
-/* Families other than these are not bounded by a network namespace (vsock
- * reaches the hypervisor) or are kernel code that nobody needs here. */
-static int refuse_families(scmp_filter_ctx ctx)
-{
-	int r = 0;
-
-	for (int family = 0; family < AF_MAX + 8; family++) {
-		int error = family == AF_PACKET ? EPERM : EAFNOSUPPORT;
-
-		if (family == AF_UNIX || family == AF_INET ||
-		    family == AF_INET6 || family == AF_NETLINK)
-			continue;
-		r |= add_one(ctx, SCMP_ACT_ERRNO((uint32_t)error),
-			     SCMP_SYS(socket), ARG_INT(0, family));
-	}
-	return r;
-}
-
-/* A set-user-ID file left in the working directory would work outside. Its mode
- * lies in memory in openat2(2), which therefore does not exist. */
-static int refuse_setid(scmp_filter_ctx ctx)
-{
-	static const struct {
-		int nr;
-		unsigned int arg;
-	} call[] = {
-		{ SCMP_SYS(chmod), 1 },	   { SCMP_SYS(fchmod), 1 },
-		{ SCMP_SYS(fchmodat), 2 }, { 452 /* fchmodat2 */, 2 },
-		{ SCMP_SYS(mknod), 1 },	   { SCMP_SYS(mknodat), 2 },
-		{ SCMP_SYS(creat), 1 },
-	};
-	static const uint32_t bits[] = { S_ISUID, S_ISGID };
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(bits); i++) {
-		struct scmp_arg_cmp open_args[] = {
-			ARG_BITS(1, O_CREAT, O_CREAT),
-			ARG_BITS(2, bits[i], bits[i]),
-		};
-		struct scmp_arg_cmp openat_args[] = {
-			ARG_BITS(2, O_CREAT, O_CREAT),
-			ARG_BITS(3, bits[i], bits[i]),
-		};
-
-		for (size_t j = 0; j < ARRAY_SIZE(call); j++)
-			r |= add_one(ctx, SCMP_ACT_ERRNO(EPERM), call[j].nr,
-				     ARG_BITS(call[j].arg, bits[i], bits[i]));
-		if (SCMP_SYS(open) >= 0)
-			r |= seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM),
-						    SCMP_SYS(open), 2,
-						    open_args);
-		r |= seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM),
-					    SCMP_SYS(openat), 2, openat_args);
-	}
-	r |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2),
-			      0);
-	return r;
-}
-
-static int add_refusals(scmp_filter_ctx ctx)
-{
-	/* Requests in memory that no filter sees. */
-	static const char *const unseen[] = {
-		"io_uring_setup", "io_uring_enter", "io_uring_register"
-	};
-	int r = 0;
-
-	r |= add_list(ctx, SCMP_ACT_ERRNO(EPERM), refused, ARRAY_SIZE(refused));
-	r |= add_list(ctx, SCMP_ACT_ERRNO(ENOSYS), unseen, ARRAY_SIZE(unseen));
-	r |= refuse_terminal(ctx);
-	r |= refuse_namespaces(ctx);
-	r |= refuse_families(ctx);
-	r |= refuse_setid(ctx);
-	return r ? -EINVAL : 0;
-}
-
-int isolate_sandbox_filter(void)
-{
-	AUTO_FD int fd = memfd_create("sallyport-filter", MFD_CLOEXEC);
-	scmp_filter_ctx ctx;
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	ctx = new_filter(SCMP_ACT_ALLOW);
-	if (!ctx)
-		return -ENOMEM;
-	r = add_refusals(ctx);
-	if (r == 0)
-		r = seccomp_export_bpf(ctx, fd);
-	seccomp_release(ctx);
-	if (r < 0)
-		return r;
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
-	return steal_fd(&fd);
 }

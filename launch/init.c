@@ -29,7 +29,7 @@
 
 #define STATUS_OURS 125
 
-static const int forwarded[] = { SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
+static const int forwarded[] = { SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
 				 SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
 
 struct args {
@@ -52,9 +52,9 @@ static void complain(const char *cmd, const char *why)
 	size_t n = 0;
 
 	for (; cmd[n] && n < sizeof(name) - 2; n++)
-		name[n] = (unsigned char)cmd[n] < 0x20 || cmd[n] == 0x7f ?
-				  '?' :
-				  cmd[n];
+		name[n] = (unsigned char)cmd[n] < 0x20 || cmd[n] == 0x7f
+				  ? '?'
+				  : cmd[n];
 	name[n++] = ':';
 	name[n++] = ' ';
 	say(head, sizeof(head) - 1);

@@ -28,8 +28,8 @@
 
 static int isolate_files(void)
 {
-	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC |
-				    MS_RDONLY;
+	const unsigned long flags =
+		MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;

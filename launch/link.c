@@ -44,19 +44,15 @@ static int found_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
 	struct link_found *found = arg;
-	const struct nlattr *attr;
+	const struct nlattr *tb[IFLA_LINK_NETNSID + 1];
 
 	if (nlh->nlmsg_type != RTM_NEWLINK)
 		return MNL_CB_OK;
 	found->index = info->ifi_index;
-	mnl_attr_for_each (attr, nlh, sizeof(*info)) {
-		if (mnl_attr_get_payload_len(attr) < sizeof(uint32_t))
-			continue;
-		if (mnl_attr_get_type(attr) == IFLA_LINK)
-			found->peer = (int)mnl_attr_get_u32(attr);
-		else if (mnl_attr_get_type(attr) == IFLA_LINK_NETNSID)
-			found->peer_nsid = (int)mnl_attr_get_u32(attr);
-	}
+	rtnl_attrs(nlh, sizeof(*info), tb, IFLA_LINK_NETNSID);
+	found->peer = (int)rtnl_u32(tb[IFLA_LINK]);
+	if (tb[IFLA_LINK_NETNSID])
+		found->peer_nsid = (int)rtnl_u32(tb[IFLA_LINK_NETNSID]);
 	return MNL_CB_OK;
 }
 

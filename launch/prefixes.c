@@ -58,15 +58,17 @@ static int add(struct collector *c, const struct ip *ip, uint8_t bits)
 	return MNL_CB_OK;
 }
 
-static bool take_ip(const struct nlattr *attr, struct ip *ret)
+/* No address if the attribute is absent or odd. */
+static struct ip ip_of(const struct nlattr *attr)
 {
-	uint16_t len = mnl_attr_get_payload_len(attr);
+	struct ip ip = { 0 };
+	uint16_t len = attr ? mnl_attr_get_payload_len(attr) : 0;
 
-	if (len != 4 && len != 16)
-		return false;
-	*ret = (struct ip){ .len = (uint8_t)len };
-	memcpy(ret->byte, mnl_attr_get_payload(attr), len);
-	return true;
+	if (len == 4 || len == 16) {
+		ip.len = (uint8_t)len;
+		memcpy(ip.byte, mnl_attr_get_payload(attr), len);
+	}
+	return ip;
 }
 
 static bool is_loopback(const struct ip *ip)
@@ -103,18 +105,14 @@ static int link_cb(const struct nlmsghdr *nlh, void *arg)
 static int address_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct ifaddrmsg *body = mnl_nlmsg_get_payload(nlh);
-	struct ip local = { 0 }, address = { 0 };
 	struct collector *c = arg;
-	const struct nlattr *attr;
+	const struct nlattr *tb[IFA_MAX + 1];
 
 	if (nlh->nlmsg_type != RTM_NEWADDR)
 		return MNL_CB_OK;
-	mnl_attr_for_each (attr, nlh, sizeof(*body)) {
-		if (mnl_attr_get_type(attr) == IFA_LOCAL)
-			(void)take_ip(attr, &local);
-		else if (mnl_attr_get_type(attr) == IFA_ADDRESS)
-			(void)take_ip(attr, &address);
-	}
+	rtnl_attrs(nlh, sizeof(*body), tb, IFA_MAX);
+	const struct ip address = ip_of(tb[IFA_ADDRESS]);
+	struct ip local = ip_of(tb[IFA_LOCAL]);
 	if (!local.len)
 		local = address;
 	if (!local.len || is_loopback(&local))
@@ -132,27 +130,16 @@ static int route_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct rtmsg *body = mnl_nlmsg_get_payload(nlh);
 	struct collector *c = arg;
-	const struct nlattr *attr;
-	struct ip to = { 0 };
-	uint32_t oif = 0;
+	const struct nlattr *tb[RTA_MAX + 1];
 
 	if (nlh->nlmsg_type != RTM_NEWROUTE || body->rtm_type != RTN_UNICAST ||
 	    !body->rtm_dst_len || (body->rtm_flags & RTM_F_CLONED))
 		return MNL_CB_OK;
-	mnl_attr_for_each (attr, nlh, sizeof(*body)) {
-		switch (mnl_attr_get_type(attr)) {
-		case RTA_DST:
-			(void)take_ip(attr, &to);
-			break;
-		case RTA_OIF:
-			oif = mnl_attr_get_u32(attr);
-			break;
-		case RTA_GATEWAY:
-		case RTA_VIA:
-		case RTA_MULTIPATH:
-			return MNL_CB_OK;
-		}
-	}
+	rtnl_attrs(nlh, sizeof(*body), tb, RTA_MAX);
+	if (tb[RTA_GATEWAY] || tb[RTA_VIA] || tb[RTA_MULTIPATH])
+		return MNL_CB_OK;
+	const struct ip to = ip_of(tb[RTA_DST]);
+	const uint32_t oif = rtnl_u32(tb[RTA_OIF]);
 	if (!to.len || body->rtm_dst_len > to.len * 8 || is_loopback(&to) ||
 	    !oif || !has_neighbours(c, oif))
 		return MNL_CB_OK;

@@ -9,30 +9,36 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <termios.h>
 
 struct process_spec {
-	int netns;	 /* its network namespace */
-	uid_t uid;	 /* real uid outside; and as seen inside */
+	int netns; /* its network namespace */
+	uid_t uid; /* real uid outside; and as seen inside */
 	gid_t gid;
-	bool as_root;	 /* we are real root: map @uid; else we are uid 0 of a user
-			    namespace whose 0 is @uid */
-	bool synthetic;	 /* @uid has no passwd entry: add one inside, private HOME */
+	bool as_root; /* we are real root: map @uid; else we are uid 0 of a user
+			 namespace whose 0 is @uid */
+	bool synthetic;	 /* @uid has no passwd entry: add one inside, private
+			    HOME */
 	const char *cwd; /* writable inside, unless a system directory */
 	char *const *argv;
-	char *const *env;	      /* complete: process_env() */
-	const char *const *hide;      /* paths masked inside, files or directories */
+	char *const *env;	 /* complete: process_env() */
+	const char *const *hide; /* paths masked inside, files or directories */
 	size_t hides;
-	const char *resolv_conf;      /* contents */
-	bool interactive;	      /* shares our terminal session */
+	const char *resolv_conf; /* contents */
+	bool interactive;	 /* shares our terminal session */
 };
 
 struct process {
-	pid_t pid;	/* bwrap's (our child) */
+	pid_t pid; /* bwrap's (our child) */
 	int pidfd;
-	int start_fd;	/* process_start() */
-	int status_fd;	/* bwrap's --json-status-fd */
-	int error_fd;	/* init's word on a failed exec */
-	pid_t init;	/* pid 1 of the sandbox, as we see it; 0: not yet known */
+	int start_fd;  /* process_start() */
+	int status_fd; /* bwrap's --json-status-fd */
+	int error_fd;  /* an int, errno, if the command can't be executed */
+	pid_t init;  /* pid 1 of the sandbox, as we see it; 0: not yet known */
+	int init_fd; /* its pidfd, or -1 */
+	bool interactive; /* we have a terminal to put right at the end */
+	struct termios terminal;
+	char note[200]; /* what our user should know about the view, or "" */
 };
 
 /* Prepares the sandbox: everything but running it. The child waits, already in
@@ -51,7 +57,8 @@ void process_signal(struct process *process, int signal);
 void process_kill(struct process *process);
 
 /* After the pidfd turned readable: reaps, returns the exit status as a shell
- * would (126, 127, 128 + signal), or 125 if bwrap itself failed (its own message is on stderr). */
+ * would (126, 127, 128 + signal), or 125 if bwrap itself failed (its own
+ * message is on stderr). */
 int process_wait(struct process *process);
 
 /* The command's environment: ours, less what must not be inherited, plus the

@@ -20,6 +20,14 @@ struct rtnl {
 void rtnl_start(struct rtnl *m, uint16_t type, uint16_t flags, const void *body,
 		size_t len);
 
+/* Fills @tb, of @max + 1 elements, with the attributes after the message's own
+ * header of @offset bytes; NULL where one is absent. */
+void rtnl_attrs(const struct nlmsghdr *nlh, size_t offset,
+		const struct nlattr **tb, uint16_t max);
+
+/* The value of an attribute of four bytes; 0 if it is absent or odd. */
+uint32_t rtnl_u32(const struct nlattr *attr);
+
 /* Sends, waits for the acknowledgement. 0 or -errno. */
 int rtnl_ask(int fd, struct rtnl *m);
 

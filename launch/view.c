@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -30,16 +31,15 @@ static const char *const private_trees[] = { "/dev", "/proc", "/tmp",
 
 /* Not writable, nor anything below, unless it is our user's own. */
 static const char *const system_trees[] = {
-	"/etc",	  "/usr",   "/bin",    "/sbin", "/lib", "/lib32",
-	"/lib64", "/libx32", "/boot", "/sys",  "/var/run", "/var/lib/dpkg",
-	"/root/.ssh",
+	"/etc",	    "/usr",	     "/bin",	   "/sbin", "/lib",
+	"/lib32",   "/lib64",	     "/libx32",	   "/boot", "/sys",
+	"/var/run", "/var/lib/dpkg", "/root/.ssh",
 };
 
 /* Themselves not writable; what is below them may be. */
 static const char *const system_dirs[] = {
-	"/",	  "/var",   "/home",  "/opt",	    "/srv",
-	"/mnt",	  "/media", "/var/lib", "/var/log", "/var/cache",
-	"/var/spool",
+	"/",	  "/var",     "/home",	  "/opt",	"/srv",	      "/mnt",
+	"/media", "/var/lib", "/var/log", "/var/cache", "/var/spool",
 };
 
 bool view_below(const char *path, const char *dir)
@@ -56,8 +56,8 @@ static bool in_list(const char *path, const char *const *list, size_t n,
 		    bool below)
 {
 	for (size_t i = 0; i < n; i++)
-		if (below ? view_below(path, list[i]) :
-			    strcmp(path, list[i]) == 0)
+		if (below ? view_below(path, list[i])
+			  : strcmp(path, list[i]) == 0)
 			return true;
 	return false;
 }
@@ -139,8 +139,8 @@ static void note_cwd(struct view *view)
 		what = "is the home directory: the command can change files "
 		       "that your next login runs";
 	if (what)
-		snprintf(view->note, sizeof(view->note), "%.120s %s",
-			 view->cwd, what);
+		snprintf(view->note, sizeof(view->note), "%.120s %s", view->cwd,
+			 what);
 }
 
 static int plan_cwd(struct view *view, char *reterr, size_t cap)
@@ -347,7 +347,8 @@ int view_place(struct view *view, char *reterr, size_t cap)
 
 	if (!spec->synthetic || view->kind != VIEW_CWD_WRITABLE)
 		return 0;
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
 		r = -errno;
 		snprintf(reterr, cap, "cannot make a mount namespace: %s",
 			 strerror(-r));

@@ -28,7 +28,7 @@ enum view_cwd {
 
 struct view_mask {
 	char *path;
-	bool dir;
+	bool dir, pinned;
 };
 
 #define VIEW_TREES 8
@@ -37,19 +37,19 @@ struct view_mask {
 struct view {
 	const struct process_spec *spec;
 	enum view_cwd kind;
-	char *cwd;		 /* canonical */
-	char *source;		 /* where it is bound from */
-	uid_t owner;		 /* of the cwd */
+	char *cwd;    /* canonical */
+	char *source; /* where it is bound from */
+	uid_t owner;  /* of the cwd */
 	gid_t group;
-	char *tree[VIEW_TREES];	 /* private, empty: /dev /proc /tmp /run ... */
+	char *tree[VIEW_TREES]; /* private, empty: /dev /proc /tmp /run ... */
 	size_t trees;
-	char *home;		 /* canonical; also a tree if private */
-	struct view_mask *mask;	 /* sorted */
+	char *home;		/* canonical; also a tree if private */
+	struct view_mask *mask; /* sorted */
 	size_t masks;
 	char *resolv, *passwd, *groups; /* canonical paths in /etc, or NULL */
-	char note[200];		 /* for people, or empty */
-	FILE *out;		 /* arguments, each ended by NUL */
-	int fd[VIEW_FDS];	 /* what bubblewrap must inherit for them */
+	char note[200];			/* for people, or empty */
+	FILE *out;			/* arguments, each ended by NUL */
+	int fd[VIEW_FDS]; /* what bubblewrap must inherit for them */
 	size_t fds;
 };
 

@@ -42,7 +42,7 @@ static int keep(struct view *view, int fd)
 	return 0;
 }
 
-/* A read-only file inside with @text, twice @len bytes at most 2 GB. */
+/* A read-only file inside, of the @len bytes at @text. */
 static int put_data(struct view *view, const char *path, const char *perms,
 		    const char *text, size_t len)
 {
@@ -90,8 +90,8 @@ static char *outside(const struct view *view, const char *path)
 
 	if (!below_cwd(view, path))
 		return strdup(path);
-	if (asprintf(&where, "%s%s", view->source,
-		     path + strlen(view->cwd)) < 0)
+	if (asprintf(&where, "%s%s", view->source, path + strlen(view->cwd)) <
+	    0)
 		return NULL;
 	return where;
 }
@@ -148,40 +148,63 @@ static int open_way(struct view *view)
 	return 0;
 }
 
-static int put_cwd(struct view *view)
+/* Can this uid enter @dir? */
+static bool can_enter(const char *dir)
 {
+	AUTO_FREE char *dot = NULL;
 	struct stat st;
-	int r;
 
-	if (view->kind == VIEW_CWD_WRITABLE) {
-		r = in_tree(view, view->cwd) ? 0 : open_way(view);
-		if (r < 0)
-			return r;
-		put(view, "--bind", view->source, view->cwd, NULL);
-	} else if (view->kind == VIEW_CWD_READONLY) {
-		AUTO_FREE char *dot = NULL;
-
-		if (asprintf(&dot, "%s/.", view->cwd) < 0)
-			return -ENOMEM;
-		if (lstat(dot, &st) < 0) {
-			view->kind = VIEW_CWD_NONE;
-			snprintf(view->note, sizeof(view->note),
-				 "%.100s is not visible to the command, which "
-				 "starts in /",
-				 view->cwd);
-		} else if (in_tree(view, view->cwd)) {
-			put(view, "--ro-bind", view->cwd, view->cwd, NULL);
-		}
+	if (asprintf(&dot, "%s/.", dir) < 0) {
+		dot = NULL;
+		return false;
 	}
-	return 0;
+	return lstat(dot, &st) == 0;
 }
 
-static int put_pins(struct view *view, const char *path)
+static int put_cwd(struct view *view, char *reterr, size_t cap)
 {
+	int r = 0;
+
+	if (view->kind == VIEW_CWD_WRITABLE) {
+		if (!can_enter(view->source)) {
+			snprintf(reterr, cap,
+				 "working directory %s: uid %u can't enter it",
+				 view->cwd, view->spec->uid);
+			return -EACCES;
+		}
+		if (!in_tree(view, view->cwd))
+			r = open_way(view);
+		put(view, "--bind", view->source, view->cwd, NULL);
+	} else if (view->kind == VIEW_CWD_READONLY && !can_enter(view->cwd)) {
+		view->kind = VIEW_CWD_NONE;
+		snprintf(view->note, sizeof(view->note),
+			 "%.100s is not visible to the command, which starts "
+			 "in /",
+			 view->cwd);
+	} else if (view->kind == VIEW_CWD_READONLY &&
+		   in_tree(view, view->cwd)) {
+		put(view, "--ro-bind", view->cwd, view->cwd, NULL);
+	}
+	return r;
+}
+
+/* Each directory once: a second mount would cover the pins below the first. */
+static bool is_pinned(const struct view *view, size_t before, const char *dir)
+{
+	for (size_t i = 0; i < before; i++)
+		if (view->mask[i].pinned && view_below(view->mask[i].path, dir))
+			return true;
+	return false;
+}
+
+static int put_pins(struct view *view, size_t which)
+{
+	const char *path = view->mask[which].path;
 	size_t at = strlen(view->cwd);
 
 	if (!below_cwd(view, path))
 		return 0;
+	view->mask[which].pinned = true;
 	for (;;) {
 		const char *slash = strchr(path + at + 1, '/');
 		AUTO_FREE char *dir = NULL;
@@ -194,7 +217,8 @@ static int put_pins(struct view *view, const char *path)
 		from = dir ? outside(view, dir) : NULL;
 		if (!from)
 			return -ENOMEM;
-		put(view, "--bind", from, dir, NULL);
+		if (!is_pinned(view, which, dir))
+			put(view, "--bind", from, dir, NULL);
 	}
 }
 
@@ -212,11 +236,10 @@ static int put_masks(struct view *view)
 {
 	/* All the pins first: a pin shows what is below it anew. */
 	for (size_t i = 0; i < view->masks; i++) {
-		const char *path = view->mask[i].path;
 		int r = 0;
 
-		if (!covered(view, i) && reachable(view, path))
-			r = put_pins(view, path);
+		if (!covered(view, i) && reachable(view, view->mask[i].path))
+			r = put_pins(view, i);
 		if (r < 0)
 			return r;
 	}
@@ -256,15 +279,18 @@ static int append_line(struct view *view, const char *path, const char *line)
 static int put_names(struct view *view)
 {
 	const struct process_spec *spec = view->spec;
+	const char *home = view->home;
 	char line[256];
 	int r = 0;
 
 	if (!spec->synthetic)
 		return 0;
+	if (!home || strpbrk(home, ":\n"))
+		home = "/";
 	if (view->passwd) {
 		snprintf(line, sizeof(line),
 			 "sandbox:x:%u:%u:sallyport:%.120s:/bin/sh\n",
-			 spec->uid, spec->gid, view->home ? view->home : "/");
+			 spec->uid, spec->gid, home);
 		r = append_line(view, view->passwd, line);
 	}
 	if (r == 0 && view->groups) {
@@ -290,32 +316,30 @@ static int put_files(struct view *view)
 	return r;
 }
 
-static int put_identity(struct view *view)
+static void put_identity(struct view *view)
 {
 	char uid[16], gid[16];
 
 	snprintf(uid, sizeof(uid), "%u", view->spec->uid);
 	snprintf(gid, sizeof(gid), "%u", view->spec->gid);
-	put(view, "--unshare-user", "--uid", uid, "--gid", gid,
-	    "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-	    "--unshare-cgroup-try", "--die-with-parent", "--as-pid-1",
-	    "--cap-drop", "ALL", NULL);
-	return 0;
+	put(view, "--unshare-user", "--uid", uid, "--gid", gid, "--unshare-pid",
+	    "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+	    "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", NULL);
 }
 
-static int put_all(struct view *view)
+static int put_all(struct view *view, char *reterr, size_t cap)
 {
-	int r = put_identity(view);
+	int r;
 
+	put_identity(view);
 	put_trees(view);
-	if (r == 0)
-		r = put_cwd(view);
+	r = put_cwd(view, reterr, cap);
 	if (r == 0)
 		r = put_masks(view);
 	if (r == 0)
 		r = put_files(view);
-	put(view, "--chdir",
-	    view->kind == VIEW_CWD_NONE ? "/" : view->cwd, NULL);
+	put(view, "--chdir", view->kind == VIEW_CWD_NONE ? "/" : view->cwd,
+	    NULL);
 	return r;
 }
 
@@ -332,7 +356,7 @@ int view_write(struct view *view, char *reterr, size_t cap)
 	r = keep(view, fd);
 	if (!view->out || r < 0)
 		return -ENOMEM;
-	r = put_all(view);
+	r = put_all(view, reterr, cap);
 	if (r < 0)
 		return r;
 	if (fflush(view->out) != 0 || ferror(view->out))

@@ -173,6 +173,8 @@ static int add_target(struct draft *draft, bool deny, const char *origin,
 			return unknown_preset(draft, origin, text);
 	}
 	why = target_parse(text, &target);
+	if (!why && !deny && preset_find(target.host) >= 0)
+		why = "that is a preset, its ports are its own";
 	if (!why && deny && !*target.host && target.has_ports)
 		why = "a denied address range is denied on every port, leave "
 		      "the port out";

@@ -101,7 +101,7 @@ static int read_all(int fd, char **ret_text, size_t *ret_len)
 int bundle_add_file(struct bundle *bundle, const char *path)
 {
 	AUTO_FREE char *text = NULL;
-	size_t len;
+	size_t len = 0;
 	AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
 	if (fd < 0)

@@ -351,7 +351,7 @@ static int load_server(const struct loader *l, const struct node *node)
 static int load_dns(const struct loader *l, const struct node *map)
 {
 	static const char *const keys[] = { "upstream" };
-	const struct node *list;
+	const struct node *list = NULL;
 	int ret = expect_map(l, map, "'dns'");
 
 	if (ret == 0)

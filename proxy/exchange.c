@@ -45,6 +45,7 @@ void exchange_end_flow(struct exchange *x, const char *how)
 {
 	struct flow *flow = STEAL(x->flow);
 
+	close_fd(&x->result.fd); /* dialled, but not yet taken up */
 	side_close(&x->side[SERVER]);
 	if (flow)
 		flow_close(flow, x->up, x->down, how);
@@ -167,7 +168,9 @@ static void set_events(struct exchange *x)
 			  buf_room(&client->in) > 0),
 		 buf_len(&client->out) > 0);
 	if (server->fd >= 0)
-		side_arm(server, !server->eof && buf_room(&server->in) > 0,
+		side_arm(server,
+			 x->phase == EXCHANGE_RELAY && !server->eof &&
+				 buf_room(&server->in) > 0,
 			 !server->broken && buf_len(&server->out) > 0);
 	set_timer(x);
 }
@@ -296,7 +299,7 @@ int exchange_start(const struct exchange_config *config, int client_fd,
 			 config->host);
 		x->config.host = x->fixed_host;
 	}
-	x->side[SERVER].fd = -1;
+	x->side[SERVER].fd = x->result.fd = -1;
 	x->side[SERVER].exchange = x;
 	err = prepare(x, client_fd, first, len);
 	if (err) {

@@ -192,6 +192,7 @@ static bool read_response(struct exchange *x)
 {
 	struct side *server = &x->side[SERVER];
 	struct http_response resp;
+	enum http_after after;
 	const char *detail;
 
 	if (buf_room(&x->side[CLIENT].out) < EXCHANGE_BUF - CHUNK_OVERHEAD)
@@ -215,7 +216,8 @@ static bool read_response(struct exchange *x)
 		return true;
 	}
 	http_body_init(&x->down_body, resp.framing, resp.length);
-	put_response(x, &resp, x->down_framing, choose_framing(x, &resp));
+	after = choose_framing(x, &resp);
+	put_response(x, &resp, x->down_framing, after);
 	return true;
 }
 

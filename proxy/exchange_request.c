@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/cleanup.h"
 #include "proxy/exchange_impl.h"
 #include "proxy/http_write.h"
 #include "proxy/refuse.h"
@@ -20,6 +21,7 @@ struct judged { /* one request on its way to a flow */
 	struct http_request req;
 	struct http_error error;
 	char method[33];
+	char seen[HTTP_AUTHORITY_MAX], detail[HTTP_AUTHORITY_MAX + 48];
 	char path[HTTP_HEAD_MAX];
 };
 
@@ -109,6 +111,7 @@ void exchange_late(struct exchange *x)
 	refuse(x, &j, REASON_TIMEOUT, 408, "the request did not come in time");
 }
 
+/* Host is not what this connection is for. */
 static bool other_authority(const struct exchange *x,
 			    const struct http_request *req)
 {
@@ -119,27 +122,35 @@ static bool other_authority(const struct exchange *x,
 		(!x->host[0] && !ip_equal(&req->address, &x->address)));
 }
 
-/* Is this a request that may be asked here at all? Fills @error. */
-static bool acceptable(struct exchange *x, const struct http_request *req,
-		       struct http_error *error)
+/* Is this a request that may be asked here at all? Else fills the error. */
+static bool acceptable(const struct exchange *x, struct judged *j)
 {
+	const struct http_request *req = &j->req;
+	struct http_error *error = &j->error;
+
 	*error = (struct http_error){ REASON_MALFORMED, NULL, 400 };
 	if (req->connect) {
 		*error = (struct http_error){ REASON_PROTOCOL,
 					      "CONNECT among plain requests",
 					      0 };
-	} else if (x->config.door == DOOR_HTTP && req->form != HTTP_ABSOLUTE) {
+	} else if (x->config.door == DOOR_HTTP && !fixed(x) &&
+		   req->form != HTTP_ABSOLUTE) {
 		error->detail = "this is a proxy: the target must be a whole "
 				"URL, http://host/path";
+	} else if (x->port == 443) {
+		*error = (struct http_error){ REASON_PROTOCOL,
+					      "plain HTTP on port 443", 0 };
 	} else if (http_via_us(req->header, req->headers)) {
 		*error = (struct http_error){
 			REASON_SELF, "the request came through here before", 0
 		};
 	} else if (other_authority(x, req)) {
-		*error = (struct http_error){
-			REASON_NAME_MISMATCH,
-			"Host is not what this connection is for", 403
-		};
+		http_write_authority(req->host, &req->address, req->port,
+				     j->seen);
+		snprintf(j->detail, sizeof(j->detail),
+			 "Host says %s on a connection for another", j->seen);
+		*error = (struct http_error){ REASON_NAME_MISMATCH, j->detail,
+					      403 };
 	}
 	return !error->detail;
 }
@@ -161,6 +172,7 @@ static bool start_flow(struct exchange *x, const struct judged *j)
 	struct flow *flow;
 
 	x->decided = false;
+	x->result.fd = -1;
 	x->up = x->down = x->told = 0;
 	x->told_at = exchange_now();
 	exchange_phase(x, EXCHANGE_DECIDE);
@@ -207,7 +219,7 @@ static bool judge(struct exchange *x, struct judged *j)
 		 req->method.at);
 	x->head = strcmp(j->method, "HEAD") == 0;
 	set_authority(x, req);
-	if (!acceptable(x, req, &j->error))
+	if (!acceptable(x, j))
 		return refuse(x, j, j->error.reason, j->error.status,
 			      j->error.detail);
 	detail = http_path_canonical(req->path, j->path, sizeof(j->path));
@@ -248,14 +260,11 @@ static bool begin_relay(struct exchange *x)
 {
 	static const char go[] = "HTTP/1.1 100 Continue\r\n\r\n";
 	struct side *server = &x->side[SERVER];
-	struct buf head = server->out; /* what was written while it waited */
 
-	if (side_open(server, x, x->result.fd)) {
+	if (side_open(server, x, steal_fd(&x->result.fd))) {
 		exchange_cut(x, "error");
 		return true;
 	}
-	server->out = head;
-	x->result.fd = -1;
 	if (x->expect_continue && x->up_framing != HTTP_NO_BODY)
 		buf_put(&x->side[CLIENT].out, go, sizeof(go) - 1);
 	exchange_phase(x, EXCHANGE_RELAY);

@@ -12,11 +12,15 @@
 #include "base/cleanup.h"
 #include "proxy/sniff/http_head.h"
 
-/* A name that ends in '-' stands for all that start so. */
+#define UPGRADE "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+/* A name that ends in '-' stands for all that start so. The last two are ours:
+ * no server may pretend to be us. */
 static const char *const hop_by_hop[] = {
 	"Connection",	     "Keep-Alive", "Proxy-",	     "TE",
 	"Trailer",	     "Upgrade",	   "Host",	     "Content-Length",
-	"Transfer-Encoding", "Expect",	   "HTTP2-Settings",
+	"Transfer-Encoding", "Expect",	   "HTTP2-Settings", "X-Proxy-Error",
+	"X-Sallyport-",
 };
 
 static const char *const forwarded[] = { "X-Forwarded-", "Forwarded",
@@ -119,9 +123,7 @@ void http_write_request(struct wirebuf *out, const struct http_request *req,
 	put_fields(out, req->header, req->headers, true);
 	put_framing(out, req->framing, req->length);
 	put(out, "Via: 1.1 " HTTP_VIA "\r\n");
-	put(out, req->websocket
-			 ? "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-			 : "Connection: close\r\n\r\n");
+	put(out, req->websocket ? UPGRADE : "Connection: close\r\n\r\n");
 }
 
 /* What a HEAD would have sent, or a 304 stands for, is said without a body. */
@@ -145,8 +147,7 @@ void http_write_response(struct wirebuf *out, const struct http_response *resp,
 		[HTTP_CLOSE] = "Connection: close\r\n\r\n",
 		[HTTP_KEEP] = "\r\n",
 		[HTTP_KEEP_SAID] = "Connection: keep-alive\r\n\r\n",
-		[HTTP_SWITCH] = "Connection: Upgrade\r\n"
-				"Upgrade: websocket\r\n\r\n",
+		[HTTP_SWITCH] = UPGRADE,
 	};
 	char line[24];
 

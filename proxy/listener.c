@@ -165,6 +165,18 @@ int listener_new(struct event_base *base, enum listener_kind kind, int fd,
 	return 0;
 }
 
+void listener_end_sandbox(struct listener *listener,
+			  const struct sandbox *sandbox)
+{
+	struct child *child = LIST_FIRST(&listener->children), *next;
+
+	for (; child; child = next) {
+		next = LIST_NEXT(child, entry);
+		if (session_sandbox(child->session) == sandbox)
+			child_free(child);
+	}
+}
+
 void listener_free(struct listener *listener)
 {
 	if (!listener)

@@ -24,6 +24,9 @@ enum listener_kind {
 int listener_new(struct event_base *base, enum listener_kind kind, int fd,
 		 const struct services *services,
 		 struct listener **ret_listener);
+/* Ends the sessions of @sandbox, which may be freed then. */
+void listener_end_sandbox(struct listener *listener,
+			  const struct sandbox *sandbox);
 /* Ends its sessions too. NULL is fine. */
 void listener_free(struct listener *listener);
 

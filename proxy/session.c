@@ -19,6 +19,7 @@
 #include "proxy/tunnel.h"
 
 #define FIRST_SECONDS  10
+#define ASK_SECONDS    60
 #define LINGER_SECONDS 2
 #define LINGER_MAX     (64 * 1024)
 #define BUFFER_MIN     2048
@@ -147,10 +148,21 @@ static void on_flow(void *arg, struct flow *flow,
 		session_reset(s);
 		return;
 	}
+	event_del(s->timer);
 	if (server < 0)
 		session_exchange(s, true);
 	else
 		session_tunnel(s, steal_fd(&server));
+}
+
+/* Whoever does not answer, the ledger or a resolver: the client does not hold a
+ * place for ever. */
+static void on_late_answer(struct session *s)
+{
+	static const char detail[] = "no verdict or connection in time";
+
+	flow_refuse(s->flow, REASON_TIMEOUT, NULL, detail);
+	tell(s, REASON_TIMEOUT, 504, detail);
 }
 
 void session_ask(struct session *s, const char *protocol, const char *sni)
@@ -161,7 +173,7 @@ void session_ask(struct session *s, const char *protocol, const char *sni)
 	ask.protocol = protocol;
 	ask.sni = sni;
 	event_del(s->readable);
-	event_del(s->timer);
+	set_timer(s, ASK_SECONDS);
 	s->state = SESSION_ASKING;
 	flow = (s->port == 80 ? flow_judge : flow_start)(
 		s->c.base, s->c.services, &ask, on_flow, s);
@@ -253,6 +265,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (s->state == SESSION_FIRST)
 		on_early_end(s, REASON_TIMEOUT, 408,
 			     "first message never completed");
+	else if (s->state == SESSION_ASKING)
+		on_late_answer(s);
 	else if (s->state == SESSION_LINGER)
 		session_end(s);
 	else if (s->state == SESSION_ENDED)
@@ -299,6 +313,7 @@ int session_start(const struct session_config *config, int fd,
 	s->c = *config;
 	s->fd = fd;
 	s->c.sandbox->connections++;
+	s->policy = policy_ref(config->sandbox->policy);
 	s->readable = event_new(config->base, fd, EV_READ | EV_PERSIST,
 				on_readable, s);
 	s->timer = evtimer_new(config->base, on_timer, s);
@@ -332,6 +347,12 @@ void session_free(struct session *s)
 		event_free(s->timer);
 	close_fd(&s->fd);
 	free(s->buf);
+	policy_unref(s->policy);
 	s->c.sandbox->connections--;
 	free(s);
+}
+
+const struct sandbox *session_sandbox(const struct session *s)
+{
+	return s->c.sandbox;
 }

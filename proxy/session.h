@@ -5,8 +5,8 @@
  *
  *	FIRST	reading the first message, up to SNIFF_MAX bytes and 10 s;
  *		then ASKING, RELAY (plain HTTP) or LINGER (refused)
- *	ASKING	a flow decides, records, resolves and dials; nothing is read;
- *		then RELAY or LINGER
+ *	ASKING	a flow decides, records, resolves and dials, for 60 s at most;
+ *		nothing is read; then RELAY or LINGER
  *	RELAY	a tunnel or an exchange has the socket; then ENDED
  *	LINGER	the refusal is sent: read and discard, so that the client gets
  *		to read it before an RST; then ENDED
@@ -37,6 +37,7 @@ int session_start(const struct session_config *config, int fd,
 		  struct session **ret_session);
 /* Ends it now. NULL is fine. */
 void session_free(struct session *session);
+const struct sandbox *session_sandbox(const struct session *session);
 
 /* One connection too many: says so in the form fit for the door, records it
  * and closes @fd. */

@@ -57,6 +57,7 @@ struct session {
 	uint16_t port;
 	char shown[256]; /* as sent, where it is malformed */
 	struct agree agree;
+	struct policy *policy; /* @agree's; a reload must not take it away */
 
 	struct flow *flow;
 	struct tunnel *tunnel;

@@ -58,7 +58,7 @@ const struct session_form form_socks = { socks_refuse, socks_accept };
 static void ask(struct session *s)
 {
 	s->agree = (struct agree){
-		.policy = s->c.sandbox->policy,
+		.policy = s->policy,
 		.host = *s->host ? s->host : NULL,
 		.address = s->address,
 		.port = s->port,

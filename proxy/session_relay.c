@@ -12,6 +12,12 @@
 #include "proxy/session_door.h"
 #include "proxy/tunnel.h"
 
+/* What was read and not yet dealt with. */
+static const uint8_t *unread(const struct session *s)
+{
+	return s->buf ? s->buf + s->used : NULL;
+}
+
 static void settled(struct session *s)
 {
 	flow_classified(s->flow, protocol_word(s->agree.protocol),
@@ -97,8 +103,8 @@ void session_tunnel(struct session *s, int server_fd)
 	int fd = steal_fd(&s->fd);
 
 	s->state = SESSION_RELAY;
-	if (tunnel_new(s->c.base, fd, server_fd, s->buf + s->used,
-		       s->len - s->used, &limits, ops, s, &s->tunnel)) {
+	if (tunnel_new(s->c.base, fd, server_fd, unread(s), s->len - s->used,
+		       &limits, ops, s, &s->tunnel)) {
 		s->tunnel = NULL;
 		session_end(s);
 		return;
@@ -126,7 +132,7 @@ void session_exchange(struct session *s, bool fixed)
 	event_del(s->readable);
 	event_del(s->timer);
 	s->state = SESSION_RELAY;
-	if (exchange_start(&config, fd, s->buf + s->used, s->len - s->used,
+	if (exchange_start(&config, fd, unread(s), s->len - s->used,
 			   &s->exchange)) {
 		s->exchange = NULL;
 		session_end(s);

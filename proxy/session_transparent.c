@@ -84,7 +84,7 @@ void session_transparent(struct session *s)
 	s->form = &form_raw;
 	destination(s);
 	s->agree = (struct agree){
-		.policy = s->c.sandbox->policy,
+		.policy = s->policy,
 		.host = *s->host ? s->host : NULL,
 		.address = s->address,
 		.port = s->port,

@@ -318,6 +318,8 @@ enum sniff http_request_parse(const char *data, size_t len,
 
 	*ret = (struct http_request){ .port = 0 };
 	p.head.header = ret->header;
+	if (len == 0)
+		return SNIFF_MORE;
 	/* RFC 9112 section 2.2: one empty line may come before a request. */
 	if (len >= 2 && data[0] == '\r' && data[1] == '\n')
 		skip = 2;

@@ -8,12 +8,18 @@
 #include "proxy/sniff/socks.h"
 
 #include "base/wire.h"
+#include "proxy/sniff/http_authority.h"
 
 #define SOCKS_VERSION 5
 #define CMD_CONNECT   1
 
 enum { ATYP_IPV4 = 1, ATYP_NAME = 3, ATYP_IPV6 = 4 };
-enum { REPLY_FAILURE = 1, REPLY_COMMAND = 7, REPLY_ADDRESS_TYPE = 8 };
+enum {
+	REPLY_FAILURE = 1,
+	REPLY_NOT_ALLOWED = 2,
+	REPLY_COMMAND = 7,
+	REPLY_ADDRESS_TYPE = 8,
+};
 
 static enum sniff bad(uint8_t reply, enum reason reason, uint8_t *reterr_reply,
 		      enum reason *reterr)
@@ -85,6 +91,21 @@ static bool parse_name(const struct wire *name, struct socks_request *req)
 	return ip_parse(text, &req->address);
 }
 
+/* An address in a spelling that no resolver may see is told from a bad name, in
+ * the same way as in HTTP. */
+static enum sniff bad_name(const struct wire *name, uint8_t *reterr_reply,
+			   enum reason *reterr)
+{
+	const struct http_text text = { (const char *)name->at, name->left };
+	enum reason reason = REASON_MALFORMED;
+	struct http_authority authority;
+
+	http_authority_parse(text, &authority, &reason);
+	return bad(reason == REASON_LITERAL_ADDRESS ? REPLY_NOT_ALLOWED
+						    : REPLY_FAILURE,
+		   reason, reterr_reply, reterr);
+}
+
 enum sniff socks_request_parse(const uint8_t *data, size_t len,
 			       struct socks_request *ret, uint8_t *reterr_reply,
 			       enum reason *reterr)
@@ -98,6 +119,7 @@ enum sniff socks_request_parse(const uint8_t *data, size_t len,
 		goto malformed;
 	if (!wire_ok(&w))
 		return SNIFF_MORE;
+	*ret = req;
 	if (type != ATYP_IPV4 && type != ATYP_IPV6 && type != ATYP_NAME)
 		return bad(REPLY_ADDRESS_TYPE, REASON_MALFORMED, reterr_reply,
 			   reterr);
@@ -109,10 +131,12 @@ enum sniff socks_request_parse(const uint8_t *data, size_t len,
 		return SNIFF_MORE;
 	req.len = len - w.left;
 
-	if (type != ATYP_NAME)
+	if (type != ATYP_NAME) {
 		req.address = ip_of(&to);
-	else if (!parse_name(&to, &req))
-		goto malformed;
+	} else if (!parse_name(&to, &req)) {
+		*ret = req;
+		return bad_name(&to, reterr_reply, reterr);
+	}
 	if (command != CMD_CONNECT) {
 		*ret = req;
 		return bad(REPLY_COMMAND, REASON_PROTOCOL, reterr_reply,

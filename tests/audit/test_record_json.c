@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -411,7 +412,6 @@ static void test_small_buffer(void **state)
 static void test_python_reads_it(void **state)
 {
 	static char buf[RECORD_LINE_MAX];
-	FILE *python;
 
 	(void)state;
 	char path[] = "/tmp/sallyport-json-XXXXXX";
@@ -428,19 +428,21 @@ static void test_python_reads_it(void **state)
 		assert_int_equal(write(fd, buf, len), len);
 	}
 	close(fd);
-	char command[200];
-	snprintf(command, sizeof(command),
-		 "python3 -c 'import json,sys\n"
-		 "for n,l in enumerate(open(\"%s\",\"rb\")):\n"
-		 "  assert json.loads(l)[\"metadata\"][\"sequence\"]==n\n"
-		 "print(n+1)'",
-		 path);
-	python = popen(command, "r"); /* a test's own constant command */
-	assert_non_null(python);
-	int lines = 0;
-	assert_int_equal(fscanf(python, "%d", &lines), 1);
-	assert_int_equal(pclose(python), 0);
-	assert_int_equal(lines, ARRAY_SIZE(table));
+	char count[8];
+	snprintf(count, sizeof(count), "%zu", ARRAY_SIZE(table));
+	pid_t pid = fork();
+	if (pid == 0) {
+		execlp("python3", "python3", "-c",
+		       "import json,sys\n"
+		       "for n,l in enumerate(open(sys.argv[1],'rb')):\n"
+		       "  assert json.loads(l)['metadata']['sequence']==n\n"
+		       "assert n+1==int(sys.argv[2])",
+		       path, count, (char *)NULL);
+		_exit(127);
+	}
+	int status = -1;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 	unlink(path);
 }
 

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * summary.c - rows of the tally, folded, sorted and told.
+ *
+ * The hosts are what a sandbox wrote, and the reader is a terminal: only plain
+ * ASCII passes. The table shows the first SHOWN_MAX rows of each reason; the
+ * rest is in the JSON form and in the log.
+ */
+#include "cmd/summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/tally.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+
+#define SHOWN_MAX  10
+#define HOST_SHOWN 48
+/* One row as JSON: each byte of its texts may become six. */
+#define ROW_JSON_MAX (8 * sizeof(struct tally_row))
+
+enum section { REACHED, REFUSED, FINDINGS };
+
+static enum section section_of(const struct tally_row *row)
+{
+	if (strcmp(row->protocol, TALLY_FINDING) == 0)
+		return FINDINGS;
+	return row->allow ? REACHED : REFUSED;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct tally_row *x = a, *y = b;
+	int order = (int)section_of(x) - (int)section_of(y);
+
+	if (!order)
+		order = (int)x->reason - (int)y->reason;
+	return order ? order : strcmp(x->host, y->host);
+}
+
+/* Sections, reasons, then who did most. */
+static int by_weight(const void *a, const void *b)
+{
+	const struct tally_row *x = a, *y = b;
+	int order = (int)section_of(x) - (int)section_of(y);
+	uint64_t more = (uint64_t)y->count + y->dns;
+	uint64_t less = (uint64_t)x->count + x->dns;
+
+	if (!order)
+		order = (int)x->reason - (int)y->reason;
+	if (!order)
+		order = (more > less) - (more < less);
+	return order ? order : strcmp(x->host, y->host);
+}
+
+/* Rows that differ in their rule only become one; empty ones go. */
+static size_t fold(const struct tally *tally, struct tally_row *rows)
+{
+	size_t n = 0, count = tally->rows < TALLY_MAX ? tally->rows : TALLY_MAX;
+
+	memcpy(rows, tally->row, count * sizeof(*rows));
+	qsort(rows, count, sizeof(*rows), by_key);
+	for (size_t i = 0; i < count; i++) {
+		if (!rows[i].count && !rows[i].dns && !rows[i].up &&
+		    !rows[i].down)
+			continue;
+		if (n && by_key(&rows[n - 1], &rows[i]) == 0) {
+			rows[n - 1].count += rows[i].count;
+			rows[n - 1].dns += rows[i].dns;
+			rows[n - 1].up += rows[i].up;
+			rows[n - 1].down += rows[i].down;
+		} else {
+			rows[n++] = rows[i];
+		}
+	}
+	qsort(rows, n, sizeof(*rows), by_weight);
+	return n;
+}
+
+/* @text as a terminal may have it, in @cap bytes, with "..." if cut. */
+static const char *clean(const char *text, char *buf, size_t cap)
+{
+	size_t i;
+
+	for (i = 0; text[i] && i < cap - 1; i++)
+		buf[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
+	buf[i] = '\0';
+	if (text[i] && cap > 4)
+		memcpy(buf + cap - 4, "...", 4);
+	return buf;
+}
+
+/* "999 B", "1.2 kB", "34.0 MB": as policies write sizes. */
+static const char *human(uint64_t bytes, char buf[16])
+{
+	static const char *const units[] = { "kB", "MB", "GB", "TB", "PB" };
+	double value = (double)bytes / 1000;
+	size_t unit = 0;
+
+	if (bytes < 1000) {
+		snprintf(buf, 16, "%u B", (unsigned)bytes);
+		return buf;
+	}
+	/* 999.95 would print as 1000.0. */
+	for (; value >= 999.95 && unit + 1 < ARRAY_SIZE(units); unit++)
+		value /= 1000;
+	snprintf(buf, 16, "%.1f %s", value, units[unit]);
+	return buf;
+}
+
+static void plural(char *buf, size_t cap, uint64_t n, const char *what)
+{
+	snprintf(buf, cap, "%llu %s%s", (unsigned long long)n, what,
+		 n == 1 ? "" : "s");
+}
+
+static void print_reached(FILE *out, const struct tally_row *row)
+{
+	char host[HOST_SHOWN + 1], up[16], down[16], times[40];
+
+	clean(row->host, host, sizeof(host));
+	if (!row->count && !row->up && !row->down) {
+		fprintf(out, "    %-32s only looked up\n", host);
+		return;
+	}
+	plural(times, sizeof(times), row->count, "connection");
+	fprintf(out, "    %-32s %-16s %9s up %9s down%s\n", host, times,
+		human(row->up, up), human(row->down, down),
+		row->reason == REASON_OBSERVE ? "  (observed only)" : "");
+}
+
+static void print_refused(FILE *out, const struct tally_row *row)
+{
+	char host[HOST_SHOWN + 1], where[HOST_SHOWN + 24], what[48] = "";
+	bool v6 = strchr(row->host, ':') != NULL;
+
+	clean(row->host, host, sizeof(host));
+	if (row->count && row->port)
+		snprintf(where, sizeof(where), v6 ? "[%s]:%u%s%s" : "%s:%u%s%s",
+			 host, row->port,
+			 row->reason == REASON_BYPASS ? " " : "",
+			 row->reason == REASON_BYPASS ? row->protocol : "");
+	else
+		snprintf(where, sizeof(where), "%s", *host ? host : "-");
+	if (row->count)
+		plural(what, sizeof(what), row->count,
+		       row->reason == REASON_BYPASS ? "packet" : "connection");
+	fprintf(out, "    %-32s %s", where, what);
+	if (row->dns) {
+		plural(what, sizeof(what), row->dns, "DNS question");
+		fprintf(out, "%s%s", row->count ? ", " : "", what);
+	}
+	fputc('\n', out);
+}
+
+static const char *hint_of(const struct tally_row *row, char *buf, size_t cap)
+{
+	bool named = strcmp(row->host, TALLY_OTHERS) != 0 && *row->host;
+
+	return reason_hint((enum reason)row->reason, named ? row->host : NULL,
+			   row->count ? row->port : 0, buf, cap);
+}
+
+/* @n rows of one reason; a hint is told once for all rows that share it. */
+static void print_reason(FILE *out, const struct tally_row *rows, size_t n)
+{
+	size_t shown = n < SHOWN_MAX ? n : SHOWN_MAX;
+	char hint[400], next[400];
+
+	fprintf(out, "  %s: %s\n", reason_word((enum reason)rows->reason),
+		reason_info((enum reason)rows->reason)->text);
+	for (size_t i = 0; i < shown; i++) {
+		print_refused(out, &rows[i]);
+		hint_of(&rows[i], hint, sizeof(hint));
+		if (i + 1 < shown && strcmp(hint, hint_of(&rows[i + 1], next,
+							  sizeof(next))) == 0)
+			continue;
+		fprintf(out, "      -> %s\n", hint);
+	}
+	if (n > shown)
+		fprintf(out, "    and %zu more, see the log\n", n - shown);
+}
+
+static size_t same_reason(const struct tally_row *rows, size_t left)
+{
+	size_t n = 1;
+
+	while (n < left && rows[n].reason == rows->reason &&
+	       section_of(&rows[n]) == section_of(rows))
+		n++;
+	return n;
+}
+
+static void print_sections(FILE *out, const struct tally_row *rows, size_t n)
+{
+	static const char *const titles[] = { [REACHED] = "reached",
+					      [REFUSED] = "refused",
+					      [FINDINGS] = "findings" };
+	char text[160];
+	size_t step;
+
+	for (size_t i = 0; i < n; i += step) {
+		enum section section = section_of(&rows[i]);
+
+		step = same_reason(&rows[i], n - i);
+		if (i == 0 || section_of(&rows[i - 1]) != section)
+			fprintf(out, "%s\n", titles[section]);
+		if (section == REFUSED) {
+			print_reason(out, &rows[i], step);
+			continue;
+		}
+		for (size_t k = i; k < i + step; k++) {
+			if (section == REACHED)
+				print_reached(out, &rows[k]);
+			else
+				fprintf(out, "    %s\n",
+					clean(rows[k].host, text,
+					      sizeof(text)));
+		}
+	}
+}
+
+static void print_table(FILE *out, const struct tally *tally,
+			const struct tally_row *rows, size_t n,
+			const char *log_path)
+{
+	fprintf(out, "sallyport: %s\n",
+		n ? "what left, and what did not"
+		  : "nothing was reached, nothing was refused");
+	print_sections(out, rows, n);
+	if (log_path)
+		fprintf(out, "log: %s (%llu records)\n", log_path,
+			(unsigned long long)tally->records);
+}
+
+static void json_row(struct json *j, const struct tally_row *row)
+{
+	enum section section = section_of(row);
+	char hint[400];
+
+	json_open(j, NULL, '{');
+	json_string(j, section == FINDINGS ? "finding" : "host", row->host,
+		    strlen(row->host));
+	json_text(j, "reason", reason_word((enum reason)row->reason));
+	json_uint(j, "count", row->count);
+	if (section == FINDINGS) {
+		json_close(j, '}');
+		return;
+	}
+	json_uint(j, "dns", row->dns);
+	json_text(j, "door", door_word((enum door)row->door));
+	json_text(j, "protocol", row->protocol);
+	if (row->port)
+		json_uint(j, "port", row->port);
+	json_text(j, "rule", row->rule);
+	if (section == REACHED) {
+		json_uint(j, "bytes_up", row->up);
+		json_uint(j, "bytes_down", row->down);
+	} else {
+		json_text(j, "hint", hint_of(row, hint, sizeof(hint)));
+	}
+	json_close(j, '}');
+}
+
+static void json_section(struct json *j, const char *name, enum section section,
+			 const struct tally_row *rows, size_t n)
+{
+	json_open(j, name, '[');
+	for (size_t i = 0; i < n; i++)
+		if (section_of(&rows[i]) == section)
+			json_row(j, &rows[i]);
+	json_close(j, ']');
+}
+
+static void print_json(FILE *out, const struct tally *tally,
+		       const struct tally_row *rows, size_t n,
+		       const char *log_path)
+{
+	size_t cap =
+		(n + 1) * ROW_JSON_MAX + 6 * (log_path ? strlen(log_path) : 0);
+	AUTO_FREE char *buf = malloc(cap);
+	struct json j = json_of(buf, buf ? cap : 0);
+
+	json_open(&j, NULL, '{');
+	json_text(&j, "log", log_path);
+	json_uint(&j, "records", tally->records);
+	json_section(&j, "reached", REACHED, rows, n);
+	json_section(&j, "refused", REFUSED, rows, n);
+	json_section(&j, "findings", FINDINGS, rows, n);
+	json_close(&j, '}');
+	/* Half a text would be no JSON. */
+	if (j.full)
+		fputs("{}\n", out);
+	else
+		fprintf(out, "%.*s\n", (int)j.len, buf);
+}
+
+void summary_print(FILE *out, const struct tally *tally, const char *log_path,
+		   bool json)
+{
+	AUTO_FREE struct tally_row *rows = calloc(TALLY_MAX, sizeof(*rows));
+	size_t n = rows ? fold(tally, rows) : 0;
+
+	if (!rows)
+		fprintf(out, json ? "{}\n" : "no memory for the summary\n");
+	else if (json)
+		print_json(out, tally, rows, n, log_path);
+	else
+		print_table(out, tally, rows, n, log_path);
+	fflush(out);
+}

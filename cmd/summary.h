@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * summary.h - what a session came to, for people or for programs.
+ */
+#ifndef CMD_SUMMARY_H
+#define CMD_SUMMARY_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct tally;
+
+/* A table: hosts reached, what was refused, why and how to allow it, findings,
+ * where the log is. With @json one line of JSON that has every row. @log_path
+ * may be NULL. */
+void summary_print(FILE *out, const struct tally *tally, const char *log_path,
+		   bool json);
+
+#endif

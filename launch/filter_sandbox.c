@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * filter_sandbox.c - the deny list of a sandboxed command, which may be any
+ * program at all: what reaches other processes, the terminal of our user, other
+ * namespaces, or parts of the kernel that have no business in a sandbox.
+ */
+#include <asm/ioctls.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "launch/filter.h"
+
+/* What a sandboxed command is refused, with EPERM. */
+static const char *const refused[] = {
+	/* other processes */
+	"ptrace",
+	"process_vm_readv",
+	"process_vm_writev",
+	"pidfd_getfd",
+	"kcmp",
+	"process_madvise",
+	"perf_event_open",
+	"lookup_dcookie",
+	/* namespaces and mounts */
+	"setns",
+	"mount",
+	"umount2",
+	"pivot_root",
+	"chroot",
+	"open_tree",
+	"move_mount",
+	"fsopen",
+	"fsmount",
+	"fsconfig",
+	"fspick",
+	"mount_setattr",
+	"open_by_handle_at",
+	"name_to_handle_at",
+	"quotactl",
+	"quotactl_fd",
+	"swapon",
+	"swapoff",
+	/* keyrings are shared by all processes of a uid */
+	"keyctl",
+	"add_key",
+	"request_key",
+	/* the kernel itself */
+	"bpf",
+	"init_module",
+	"finit_module",
+	"delete_module",
+	"kexec_load",
+	"kexec_file_load",
+	"reboot",
+	"iopl",
+	"ioperm",
+	"syslog",
+	"acct",
+	"settimeofday",
+	"clock_settime",
+	"clock_adjtime",
+	"adjtimex",
+	"userfaultfd",
+	"vhangup",
+	"nfsservctl",
+	"_sysctl",
+	"uselib",
+	"ustat",
+	"sysfs",
+	"modify_ldt",
+};
+
+/* Our user's terminal: typing into it, and its line discipline. */
+static int refuse_terminal(scmp_filter_ctx ctx)
+{
+	static const uint32_t ioctls[] = { TIOCSTI, TIOCLINUX, TIOCSETD,
+					   TIOCCONS };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ioctls); i++)
+		r |= filter_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl),
+				ARG_INT(1, ioctls[i]));
+	return r;
+}
+
+/* A namespace inside the sandbox would hand out capabilities there, and with
+ * them most of the kernel's network code. */
+static int refuse_namespaces(scmp_filter_ctx ctx)
+{
+	static const uint32_t flags[] = { CLONE_NEWUSER,  CLONE_NEWNS,
+					  CLONE_NEWPID,	  CLONE_NEWNET,
+					  CLONE_NEWIPC,	  CLONE_NEWUTS,
+					  CLONE_NEWCGROUP };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		r |= filter_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone),
+				ARG_BITS(0, flags[i], flags[i]));
+		r |= filter_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(unshare),
+				ARG_BITS(0, flags[i], flags[i]));
+	}
+	/* Flags in memory; every user of clone3 has a second way. */
+	r |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	return r;
+}
+
+/* Families other than these are not bounded by a network namespace (vsock
+ * reaches the hypervisor) or are kernel code that nobody needs here. */
+static int refuse_families(scmp_filter_ctx ctx)
+{
+	int r = 0;
+
+	for (int family = 0; family < AF_MAX + 8; family++) {
+		int error = family == AF_PACKET ? EPERM : EAFNOSUPPORT;
+
+		if (family == AF_UNIX || family == AF_INET ||
+		    family == AF_INET6 || family == AF_NETLINK)
+			continue;
+		r |= filter_add(ctx, SCMP_ACT_ERRNO((uint32_t)error),
+				SCMP_SYS(socket), ARG_INT(0, family));
+	}
+	return r;
+}
+
+/* A set-user-ID file left in the working directory would work outside. Its mode
+ * lies in memory in openat2(2), which therefore does not exist. */
+static int refuse_setid(scmp_filter_ctx ctx)
+{
+	static const struct {
+		int nr;
+		unsigned int arg;
+	} call[] = {
+		{ SCMP_SYS(chmod), 1 },	   { SCMP_SYS(fchmod), 1 },
+		{ SCMP_SYS(fchmodat), 2 }, { 452 /* fchmodat2 */, 2 },
+		{ SCMP_SYS(mknod), 1 },	   { SCMP_SYS(mknodat), 2 },
+		{ SCMP_SYS(creat), 1 },
+	};
+	static const uint32_t bits[] = { S_ISUID, S_ISGID };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bits); i++) {
+		struct scmp_arg_cmp open_args[] = {
+			ARG_BITS(1, O_CREAT, O_CREAT),
+			ARG_BITS(2, bits[i], bits[i]),
+		};
+		struct scmp_arg_cmp openat_args[] = {
+			ARG_BITS(2, O_CREAT, O_CREAT),
+			ARG_BITS(3, bits[i], bits[i]),
+		};
+
+		for (size_t j = 0; j < ARRAY_SIZE(call); j++)
+			r |= filter_add(
+				ctx, SCMP_ACT_ERRNO(EPERM), call[j].nr,
+				ARG_BITS(call[j].arg, bits[i], bits[i]));
+		if (SCMP_SYS(open) >= 0)
+			r |= seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM),
+						    SCMP_SYS(open), 2,
+						    open_args);
+		r |= seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM),
+					    SCMP_SYS(openat), 2, openat_args);
+	}
+	r |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2),
+			      0);
+	return r;
+}
+
+static int add_refusals(scmp_filter_ctx ctx)
+{
+	/* Requests in memory that no filter sees. */
+	static const char *const unseen[] = { "io_uring_setup",
+					      "io_uring_enter",
+					      "io_uring_register" };
+	int r = 0;
+
+	r |= filter_add_list(ctx, SCMP_ACT_ERRNO(EPERM), refused,
+			     ARRAY_SIZE(refused));
+	r |= filter_add_list(ctx, SCMP_ACT_ERRNO(ENOSYS), unseen,
+			     ARRAY_SIZE(unseen));
+	r |= refuse_terminal(ctx);
+	r |= refuse_namespaces(ctx);
+	r |= refuse_families(ctx);
+	r |= refuse_setid(ctx);
+	return r ? -EINVAL : 0;
+}
+
+int isolate_sandbox_filter(void)
+{
+	AUTO_FD int fd = memfd_create("sallyport-filter", MFD_CLOEXEC);
+	scmp_filter_ctx ctx;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	ctx = filter_new(SCMP_ACT_ALLOW);
+	if (!ctx)
+		return -ENOMEM;
+	r = add_refusals(ctx);
+	if (r == 0)
+		r = seccomp_export_bpf(ctx, fd);
+	seccomp_release(ctx);
+	if (r < 0)
+		return r;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	return steal_fd(&fd);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * process_child.c - the child's half of process.c, up to its execve.
+ *
+ * What needs rights comes first, in the order in which they are lost: the plan
+ * of the view with the caller's eyes, the network namespace, the idmapped
+ * working directory, the identity. Bubblewrap's arguments are written last, as
+ * the uid that will have to follow them.
+ */
+#include "launch/process_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "launch/isolate.h"
+#include "launch/userns.h"
+#include "launch/view.h"
+
+static _Noreturn void fail(const struct pipes *pipes, struct report *report,
+			   int status)
+{
+	report->status = status;
+	if (write(pipes->fd[REPORT][1], report, sizeof(*report)) < 0)
+		_exit(STATUS_OURS);
+	_exit(STATUS_OURS);
+}
+
+static int explain(struct report *report, const char *what)
+{
+	int r = -errno;
+
+	snprintf(report->text, sizeof(report->text), "cannot %s: %s", what,
+		 strerror(-r));
+	return r;
+}
+
+/* Leaves real root for good: a user namespace maps one id, the sandbox's. */
+static int become_user(const struct process_spec *spec, struct report *report)
+{
+	AUTO_FD int userns = userns_make(0, spec->uid, 0, spec->gid);
+
+	if (userns < 0) {
+		errno = -userns;
+		return explain(report, "make a user namespace (sysctl "
+				       "user.max_user_namespaces)");
+	}
+	if (setgroups(0, NULL) < 0)
+		return explain(report, "drop groups");
+	if (setns(userns, CLONE_NEWUSER) < 0)
+		return explain(report, "enter the user namespace");
+	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+		return explain(report, "change to the sandbox's uid");
+	return 0;
+}
+
+/* Signals as a shell would start a command with; an own session unless it
+ * shares our terminal. */
+static int prepare_session(const struct process_spec *spec,
+			   struct report *report)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (!spec->interactive && setsid() < 0)
+		return explain(report, "make a session");
+	return 0;
+}
+
+/* After the last change of identity, which clears it. */
+static int die_with_parent(pid_t parent, struct report *report)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return explain(report, "follow our parent");
+	if (getppid() != parent)
+		_exit(STATUS_OURS);
+	return 0;
+}
+
+/* What execve leaves open: the fds in @keep. */
+static int keep_only(const int *keep, size_t n, struct report *report)
+{
+	if (syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+		return explain(report, "close files (Linux 5.11 is needed)");
+	for (size_t i = 0; i < n; i++)
+		if (fcntl(keep[i], F_SETFD, 0) < 0)
+			return explain(report, "keep a file open");
+	return 0;
+}
+
+static size_t count(char *const *list)
+{
+	size_t n = 0;
+
+	while (list[n])
+		n++;
+	return n;
+}
+
+struct numbers {
+	char args[12], seccomp[12], status[12], start[12], error[12];
+};
+
+/* bwrap --args N ... init [--tty] START ERROR -- CMD. NULL without memory. */
+static char **bwrap_argv(const struct process_spec *spec,
+			 const struct numbers *number)
+{
+	const char *head[] = { "bwrap",		"--args",
+			       number->args,	"--seccomp",
+			       number->seccomp, "--json-status-fd",
+			       number->status,	"--",
+			       VIEW_INIT };
+	size_t n = 0, cmd = count(spec->argv);
+	char **argv = calloc(ARRAY_SIZE(head) + cmd + 8, sizeof(*argv));
+
+	if (!argv)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
+		argv[n++] = (char *)head[i];
+	if (spec->interactive)
+		argv[n++] = (char *)"--tty";
+	argv[n++] = (char *)number->start;
+	argv[n++] = (char *)number->error;
+	argv[n++] = (char *)"--";
+	memcpy(argv + n, spec->argv, cmd * sizeof(*argv));
+	return argv;
+}
+
+static int run_bwrap(const struct process_spec *spec, struct view *view,
+		     const struct pipes *pipes, const char *bwrap,
+		     struct report *report)
+{
+	int keep[VIEW_FDS + 4], filter = isolate_sandbox_filter();
+	struct numbers number;
+	char **argv;
+	size_t n = 0;
+	int r;
+
+	if (filter < 0) {
+		errno = -filter;
+		return explain(report, "make the system call filter");
+	}
+	r = view_write(view, report->text, sizeof(report->text));
+	if (r < 0)
+		return r;
+	for (; n < view->fds; n++)
+		keep[n] = view->fd[n];
+	keep[n++] = filter;
+	keep[n++] = pipes->fd[STATUS][1];
+	keep[n++] = pipes->fd[START][0];
+	keep[n++] = pipes->fd[ERROR][1];
+	snprintf(number.args, sizeof(number.args), "%d", r);
+	snprintf(number.seccomp, sizeof(number.seccomp), "%d", filter);
+	snprintf(number.status, sizeof(number.status), "%d",
+		 pipes->fd[STATUS][1]);
+	snprintf(number.start, sizeof(number.start), "%d", pipes->fd[START][0]);
+	snprintf(number.error, sizeof(number.error), "%d", pipes->fd[ERROR][1]);
+	argv = bwrap_argv(spec, &number);
+	if (!argv)
+		return -ENOMEM;
+	r = keep_only(keep, n, report);
+	if (r < 0)
+		return r;
+
+	memset(report, 0, sizeof(*report));
+	snprintf(report->text, sizeof(report->text), "%s", view->note);
+	if (write(pipes->fd[REPORT][1], report, sizeof(*report)) < 0)
+		return -errno;
+	execve(bwrap, argv, spec->env);
+	return explain(report, "execute bubblewrap");
+}
+
+_Noreturn void process_child(const struct process_spec *spec,
+			     const struct pipes *pipes, const char *bwrap,
+			     pid_t parent)
+{
+	struct report report = { 0 };
+	struct view view = { 0 };
+	int r;
+
+	r = prepare_session(spec, &report);
+	if (r == 0)
+		r = view_plan(&view, spec, report.text, sizeof(report.text));
+	if (r == 0 && setns(spec->netns, CLONE_NEWNET) < 0)
+		r = explain(&report, "enter the sandbox's network namespace");
+	if (r == 0 && spec->as_root)
+		r = view_place(&view, report.text, sizeof(report.text));
+	if (r == 0 && spec->as_root)
+		r = become_user(spec, &report);
+	if (r == 0)
+		r = die_with_parent(parent, &report);
+	if (r == 0)
+		r = run_bwrap(spec, &view, pipes, bwrap, &report);
+	fail(pipes, &report, r);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the summary will say: each thing counted once, and in bounded space.
+ */
+#include "audit/tally.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+
+static struct event of(enum event_kind kind, const char *host, bool allow,
+		       enum reason reason)
+{
+	return (struct event){
+		.kind = kind,
+		.host = host,
+		.verdict = { .allow = allow, .reason = reason },
+		.rule = allow ? "policy.yaml:3" : NULL,
+		.dst_port = kind == EVENT_DNS_QUERY ? 0 : 443,
+		.protocol = kind == EVENT_DNS_QUERY ? "udp" : "tls",
+	};
+}
+
+static void add(struct tally *tally, struct event event)
+{
+	tally_add(tally, &event);
+}
+
+static struct tally_row *row(struct tally *tally, const char *host, bool allow)
+{
+	for (size_t i = 0; i < tally->rows; i++)
+		if (tally->row[i].allow == allow &&
+		    strcmp(tally->row[i].host, host) == 0)
+			return &tally->row[i];
+	fail_msg("no row for %s", host);
+	return NULL;
+}
+
+static int setup(void **state)
+{
+	*state = calloc(1, sizeof(struct tally));
+	return *state ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static void test_one_flow_is_one_connection(void **state)
+{
+	struct tally *tally = *state;
+	struct event close =
+		of(EVENT_FLOW_CLOSE, "a.example", true, REASON_RULE);
+
+	add(tally, of(EVENT_SESSION_OPEN, NULL, false, REASON_RULE));
+	add(tally, of(EVENT_DNS_QUERY, "a.example", true, REASON_RULE));
+	add(tally, of(EVENT_DNS_ANSWER, "a.example", true, REASON_RULE));
+	add(tally, of(EVENT_DNS_QUERY, "a.example", true, REASON_RULE));
+	add(tally, of(EVENT_FLOW_OPEN, "a.example", true, REASON_RULE));
+	add(tally, of(EVENT_FLOW_DIAL, "a.example", true, REASON_RULE));
+	add(tally, of(EVENT_FLOW_PROGRESS, "a.example", true, REASON_RULE));
+	close.bytes_up = 10;
+	close.bytes_down = 2000;
+	close.rule = NULL; /* not all tell it at the end */
+	add(tally, close);
+	assert_int_equal(tally->records, 8);
+	assert_int_equal(tally->rows, 1);
+	assert_int_equal(tally->row[0].count, 1);
+	assert_int_equal(tally->row[0].dns, 2);
+	assert_int_equal(tally->row[0].up, 10);
+	assert_int_equal(tally->row[0].down, 2000);
+	assert_int_equal(tally->row[0].port, 443);
+	assert_string_equal(tally->row[0].rule, "policy.yaml:3");
+}
+
+static void test_refusals(void **state)
+{
+	struct tally *tally = *state;
+	struct event packet = of(EVENT_PACKET, NULL, false, REASON_BYPASS);
+
+	add(tally,
+	    of(EVENT_DNS_QUERY, "b.example", false, REASON_NOT_IN_POLICY));
+	add(tally,
+	    of(EVENT_FLOW_OPEN, "b.example", false, REASON_NOT_IN_POLICY));
+	add(tally,
+	    of(EVENT_HTTP_REQUEST, "b.example", false, REASON_NOT_IN_POLICY));
+	add(tally, of(EVENT_FLOW_OPEN, "b.example", false, REASON_PORT));
+	assert_int_equal(tally->rows, 2); /* another reason, another row */
+	assert_int_equal(row(tally, "b.example", false)->count, 2);
+	assert_int_equal(row(tally, "b.example", false)->dns, 1);
+
+	packet.dst_ip = ip_v4(0xcb007105);
+	packet.count = 500;
+	add(tally, packet);
+	packet.count = 0;
+	add(tally, packet);
+	assert_int_equal(row(tally, "203.0.113.5", false)->count, 501);
+
+	struct event finding = of(EVENT_FINDING, NULL, false, REASON_MALFORMED);
+	finding.detail = "something odd";
+	add(tally, finding);
+	assert_string_equal(row(tally, "something odd", false)->protocol,
+			    TALLY_FINDING);
+	packet.count = UINT32_MAX;
+	add(tally, packet);
+	assert_int_equal(row(tally, "203.0.113.5", false)->count, UINT32_MAX);
+}
+
+/* Let through, but then no address would do: nothing was reached. */
+static void test_failed_dial_is_no_connection(void **state)
+{
+	struct tally *tally = *state;
+
+	add(tally, of(EVENT_FLOW_OPEN, "c.example", true, REASON_RULE));
+	add(tally, of(EVENT_FLOW_OPEN, "c.example", true, REASON_RULE));
+	add(tally,
+	    of(EVENT_FLOW_DIAL, "c.example", false, REASON_FORBIDDEN_ADDRESS));
+	assert_int_equal(row(tally, "c.example", true)->count, 1);
+	assert_int_equal(row(tally, "c.example", false)->count, 1);
+	assert_int_equal(row(tally, "c.example", false)->reason,
+			 REASON_FORBIDDEN_ADDRESS);
+	/* More failures than connections do not wrap around. */
+	add(tally,
+	    of(EVENT_FLOW_DIAL, "c.example", false, REASON_FORBIDDEN_ADDRESS));
+	add(tally,
+	    of(EVENT_FLOW_DIAL, "c.example", false, REASON_FORBIDDEN_ADDRESS));
+	assert_int_equal(row(tally, "c.example", true)->count, 0);
+}
+
+static void test_others(void **state)
+{
+	struct tally *tally = *state;
+	char host[64];
+	uint64_t total = 0;
+
+	for (int i = 0; i < 5000; i++) {
+		snprintf(host, sizeof(host), "h%d.example", i % 2500);
+		add(tally, of(EVENT_FLOW_OPEN, host, i % 2, REASON_RULE));
+		add(tally, of(EVENT_FLOW_CLOSE, host, true, REASON_RULE));
+	}
+	assert_in_range(tally->rows, TALLY_MAX - 2, TALLY_MAX);
+	for (size_t i = 0; i < tally->rows; i++)
+		total += tally->row[i].count;
+	assert_int_equal(total, 5000);
+	assert_true(row(tally, TALLY_OTHERS, true)->count > 1000);
+	assert_true(row(tally, TALLY_OTHERS, false)->count > 1000);
+	assert_int_equal(row(tally, "h7.example", true)->count, 2);
+}
+
+static void test_long_host(void **state)
+{
+	struct tally *tally = *state;
+	char host[600];
+
+	memset(host, 'x', sizeof(host) - 1);
+	host[sizeof(host) - 1] = '\0';
+	add(tally, of(EVENT_DNS_QUERY, host, false, REASON_MALFORMED));
+	add(tally, of(EVENT_DNS_QUERY, host, false, REASON_MALFORMED));
+	assert_int_equal(tally->rows, 1);
+	assert_int_equal(tally->row[0].dns, 2);
+	assert_int_equal(strlen(tally->row[0].host), HOST_MAX);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_one_flow_is_one_connection),
+		TEST(test_refusals),
+		TEST(test_failed_dial_is_no_connection),
+		TEST(test_others),
+		TEST(test_long_host),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

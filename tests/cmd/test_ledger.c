@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ledger as it is: a process of its own, isolated, with sockets that real
+ * senders fill, leave and die on. What it acknowledges is in the file, always.
+ */
+#include "cmd/ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "audit/client.h"
+#include "audit/record.h"
+#include "base/cleanup.h"
+#include "cmd/privsep.h"
+#include "launch/child.h"
+#include "launch/isolate.h"
+
+struct rig {
+	pid_t pid;
+	int control;
+	char path[80];
+};
+
+static char dir[] = "/tmp/sallyport-ledger-XXXXXX";
+
+static void spawn(struct rig *rig)
+{
+	int sock[2];
+
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock), 0);
+	rig->pid = fork();
+	assert_true(rig->pid >= 0);
+	if (rig->pid == 0) {
+		/* As child_spawn() would: one socket, own mounts. */
+		int control = fcntl(sock[1], F_DUPFD, 10);
+
+		if (control < 0 || unshare(CLONE_NEWNS) < 0 ||
+		    dup2(control, CHILD_SOCKET) < 0)
+			_exit(99);
+		for (int fd = CHILD_SOCKET + 1; fd < 64; fd++)
+			close(fd);
+		_exit(ledger_main());
+	}
+	close(sock[1]);
+	rig->control = sock[0];
+}
+
+/* On @where, which must be empty. */
+static void start_at(struct rig *rig, const char *where)
+{
+	struct msg_ledger_start start = { .session = "5e551071",
+					  .sandbox_name = "run",
+					  .policy_digest = "d1ce57",
+					  .policy_name = "test",
+					  .boundary = "netns",
+					  .uid = ISOLATE_UID_LEDGER,
+					  .gid = ISOLATE_UID_LEDGER };
+	struct msg msg;
+
+	spawn(rig);
+	snprintf(rig->path, sizeof(rig->path), "%s", where);
+	AUTO_FD int log =
+		open(where, O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC,
+		     0600);
+	assert_true(log >= 0);
+	assert_int_equal(msg_send(rig->control, MSG_LEDGER_START, &start, log),
+			 0);
+	assert_int_equal(msg_recv(rig->control, &msg, 0), 1);
+	assert_int_equal(msg.type, MSG_LEDGER_READY);
+}
+
+static void start(struct rig *rig)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/log", dir);
+	start_at(rig, path);
+}
+
+static int link_new(struct rig *rig)
+{
+	int sock[2];
+
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock), 0);
+	assert_int_equal(msg_send(rig->control, MSG_LEDGER_LINK, NULL, sock[1]),
+			 0);
+	close(sock[1]);
+	return sock[0];
+}
+
+static int wait_exit(struct rig *rig)
+{
+	int status;
+
+	close_fd(&rig->control);
+	assert_int_equal(waitpid(rig->pid, &status, 0), rig->pid);
+	if (!WIFEXITED(status))
+		fail_msg("the ledger died of signal %d", WTERMSIG(status));
+	return WEXITSTATUS(status);
+}
+
+/* Ends it in order; the tally. */
+static int finish(struct rig *rig, struct tally *ret_tally)
+{
+	struct msg msg;
+
+	memset(ret_tally, 0, sizeof(*ret_tally));
+	assert_int_equal(msg_send(rig->control, MSG_LEDGER_FINISH, NULL, -1),
+			 0);
+	for (;;) {
+		assert_int_equal(msg_recv(rig->control, &msg, 0), 1);
+		if (msg.type == MSG_TALLY_DONE)
+			break;
+		assert_int_equal(msg.type, MSG_TALLY_ROW);
+		assert_true(ret_tally->rows < TALLY_MAX);
+		ret_tally->row[ret_tally->rows++] = msg.tally_row;
+	}
+	ret_tally->records = msg.tally_done.records;
+	return wait_exit(rig);
+}
+
+static struct event event_of(enum event_kind kind, const char *host)
+{
+	return (struct event){ .kind = kind,
+			       .host = host,
+			       .verdict = { .allow = true },
+			       .dst_port = 443 };
+}
+
+static int send_raw(int link, const char *host, uint64_t seq)
+{
+	struct event event = event_of(EVENT_FLOW_OPEN, host);
+	uint8_t buf[RECORD_MESSAGE_MAX];
+	size_t len = record_encode(&event, seq, buf);
+
+	return send(link, buf, len, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int submit(int link, const char *host, uint64_t seq)
+{
+	struct event event = event_of(EVENT_FLOW_OPEN, host);
+
+	return audit_submit_sync(link, &event, seq);
+}
+
+/* The log as JSON; fails on a line that is not, or out of sequence. */
+static json_t *read_log(const struct rig *rig)
+{
+	AUTO_FILE FILE *file = fopen(rig->path, "r");
+	AUTO_FREE char *line = NULL;
+	json_t *all = json_array();
+	json_error_t error;
+	size_t cap = 0;
+	ssize_t len;
+
+	assert_non_null(file);
+	while ((len = getline(&line, &cap, file)) > 0) {
+		assert_int_equal(line[len - 1], '\n');
+		json_t *one = json_loadb(line, (size_t)len, 0, &error);
+		assert_non_null(one);
+		json_t *meta = json_object_get(one, "metadata");
+		assert_int_equal(
+			json_integer_value(json_object_get(meta, "sequence")),
+			json_array_size(all));
+		assert_true(json_integer_value(json_object_get(one, "time")) >
+			    1700000000000);
+		json_array_append_new(all, one);
+	}
+	return all;
+}
+
+static const char *message(json_t *log, size_t i)
+{
+	return json_string_value(
+		json_object_get(json_array_get(log, i), "message"));
+}
+
+static size_t count_of(json_t *log, const char *part)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < json_array_size(log); i++)
+		n += strstr(message(log, i), part) != NULL;
+	return n;
+}
+
+/* The other end was closed: nothing more can be read from @link but that. */
+static void assert_cut(int link)
+{
+	struct pollfd pfd = { .fd = link, .events = POLLIN };
+	uint8_t buf[64];
+	ssize_t n;
+
+	do {
+		assert_int_equal(poll(&pfd, 1, 5000), 1);
+		n = recv(link, buf, sizeof(buf), MSG_DONTWAIT);
+	} while (n > 0 || (n < 0 && errno == ECONNRESET));
+	assert_int_equal(n, 0);
+}
+
+static void test_session(void **state)
+{
+	static struct tally tally;
+	struct rig rig;
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int warden = link_new(&rig);
+	AUTO_FD int gate = link_new(&rig);
+	struct event open = event_of(EVENT_SESSION_OPEN, NULL);
+	assert_int_equal(audit_submit_sync(warden, &open, 1), 0);
+	for (uint64_t seq = 1; seq <= 100; seq++)
+		assert_int_equal(submit(gate, "a.test", seq), 0);
+	/* Accepted means: in the file now, not later. */
+	json_t *log = read_log(&rig);
+	assert_int_equal(json_array_size(log), 101);
+	json_decref(log);
+	struct event close = event_of(EVENT_SESSION_CLOSE, NULL);
+	assert_int_equal(audit_submit_sync(warden, &close, 2), 0);
+	assert_int_equal(finish(&rig, &tally), 0);
+	log = read_log(&rig);
+	assert_int_equal(json_array_size(log), 102);
+	assert_string_equal(message(log, 0), "The session began.");
+	assert_string_equal(message(log, 101), "The session ended.");
+	json_decref(log);
+	assert_int_equal(tally.records, 102);
+	assert_int_equal(tally.rows, 1);
+	assert_string_equal(tally.row[0].host, "a.test");
+	assert_int_equal(tally.row[0].count, 100);
+}
+
+static void test_is_isolated(void **state)
+{
+	static struct tally tally;
+	char path[64], line[256];
+	unsigned seen = 0;
+	struct rig rig;
+
+	(void)state;
+	start(&rig);
+	snprintf(path, sizeof(path), "/proc/%d/status", rig.pid);
+	AUTO_FILE FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		seen += strcmp(line, "NoNewPrivs:\t1\n") == 0;
+		seen += strcmp(line, "Seccomp:\t2\n") == 0;
+		seen += strcmp(line, "CapEff:\t0000000000000000\n") == 0;
+		seen += strcmp(line, "CapPrm:\t0000000000000000\n") == 0;
+		seen += strncmp(line, "Uid:\t1900000002\t1900000002\t", 26) ==
+			0;
+	}
+	assert_int_equal(seen, 5);
+	/* And no signal but the last ends it before its parent does. */
+	kill(rig.pid, SIGTERM);
+	kill(rig.pid, SIGINT);
+	kill(rig.pid, SIGHUP);
+	AUTO_FD int link = link_new(&rig);
+	assert_int_equal(submit(link, "a.test", 1), 0);
+	assert_int_equal(finish(&rig, &tally), 0);
+}
+
+/* The close was sent before the last of what the gate had to say was read. */
+static void test_close_is_last(void **state)
+{
+	static struct tally tally;
+	struct rig rig;
+	uint64_t seq = 0;
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int warden = link_new(&rig);
+	AUTO_FD int gate = link_new(&rig);
+	assert_int_equal(submit(gate, "first.test", ++seq), 0);
+	kill(rig.pid, SIGSTOP);
+	while (seq < 150)
+		assert_int_equal(send_raw(gate, "late.test", ++seq), 0);
+	struct event close = event_of(EVENT_SESSION_CLOSE, NULL);
+	uint8_t buf[RECORD_MESSAGE_MAX];
+	size_t len = record_encode(&close, 1, buf);
+	assert_int_equal(send(warden, buf, len, 0), len);
+	kill(rig.pid, SIGCONT);
+	assert_int_equal(recv(warden, buf, sizeof(buf), 0), RECORD_ACK_LEN);
+	assert_int_equal(finish(&rig, &tally), 0);
+	json_t *log = read_log(&rig);
+	assert_int_equal(json_array_size(log), 151);
+	assert_string_equal(message(log, 150), "The session ended.");
+	json_decref(log);
+}
+
+static void test_killed_sender(void **state)
+{
+	static struct tally tally;
+	struct rig rig;
+	int pipefd[2];
+	char byte;
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int other = link_new(&rig);
+	int link = link_new(&rig);
+	assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
+	pid_t sender = fork();
+	if (sender == 0) {
+		/* Never reads an acknowledgement, and dies in the middle. */
+		for (uint64_t seq = 1; seq <= 3000; seq++)
+			if (send_raw(link, "dead.test", seq) < 0)
+				_exit(1);
+		if (write(pipefd[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	close(link);
+	assert_int_equal(read(pipefd[0], &byte, 1), 1);
+	kill(sender, SIGKILL);
+	waitpid(sender, NULL, 0);
+	assert_int_equal(submit(other, "alive.test", 1), 0);
+	assert_int_equal(finish(&rig, &tally), 0);
+	json_t *log = read_log(&rig);
+	assert_int_equal(count_of(log, "dead.test"), 3000);
+	assert_int_equal(count_of(log, "alive.test"), 1);
+	json_decref(log);
+	close(pipefd[0]);
+	close(pipefd[1]);
+}
+
+/* It reads no acknowledgement until the end: then one number is enough. */
+static void test_lazy_reader(void **state)
+{
+	static struct tally tally;
+	uint8_t ack[RECORD_ACK_LEN];
+	uint64_t acked = 0;
+	struct rig rig;
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int link = link_new(&rig);
+	for (uint64_t seq = 1; seq <= 5000; seq++)
+		assert_int_equal(send_raw(link, "lazy.test", seq), 0);
+	while (acked < 5000) {
+		uint64_t before = acked;
+
+		assert_int_equal(recv(link, ack, sizeof(ack), 0), sizeof(ack));
+		assert_int_equal(record_ack_decode(ack, sizeof(ack), &acked),
+				 0);
+		assert_true(acked > before);
+	}
+	assert_int_equal(acked, 5000);
+	assert_int_equal(finish(&rig, &tally), 0);
+	assert_int_equal(tally.records, 5000);
+}
+
+static void test_malformed(void **state)
+{
+	static uint8_t big[RECORD_MESSAGE_MAX + 1];
+	static struct tally tally;
+	struct rig rig;
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int good = link_new(&rig);
+	AUTO_FD int junk = link_new(&rig);
+	AUTO_FD int again = link_new(&rig);
+	AUTO_FD int large = link_new(&rig);
+	assert_int_equal(submit(good, "good.test", 1), 0);
+	assert_int_equal(send(junk, "junk", 4, 0), 4);
+	assert_cut(junk);
+	assert_int_equal(submit(again, "once.test", 7), 0);
+	assert_int_equal(send_raw(again, "twice.test", 7), 0); /* replayed */
+	assert_cut(again);
+	struct event event = event_of(EVENT_FLOW_OPEN, "large.test");
+	record_encode(&event, 1, big); /* a good one, but for its length */
+	assert_int_equal(send(large, big, sizeof(big), 0), sizeof(big));
+	assert_cut(large);
+	assert_int_equal(submit(good, "good.test", 2), 0);
+	assert_int_equal(finish(&rig, &tally), 0);
+	json_t *log = read_log(&rig);
+	assert_int_equal(json_array_size(log), 6);
+	assert_int_equal(count_of(log, "sent what is no record"), 3);
+	assert_int_equal(count_of(log, "link 2"), 1);
+	assert_int_equal(count_of(log, "twice.test"), 0);
+	assert_int_equal(count_of(log, "large.test"), 0);
+	json_t *finding = json_array_get(log, 1);
+	assert_int_equal(
+		json_integer_value(json_object_get(finding, "class_uid")),
+		2004);
+	json_decref(log);
+}
+
+static void test_warden_gone(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int link = link_new(&rig);
+	assert_int_equal(submit(link, "a.test", 1), 0);
+	kill(rig.pid, SIGSTOP);
+	assert_int_equal(send_raw(link, "b.test", 2), 0);
+	close_fd(&rig.control);
+	kill(rig.pid, SIGCONT);
+	assert_int_equal(wait_exit(&rig), 0);
+	json_t *log = read_log(&rig);
+	assert_int_equal(json_array_size(log), 3);
+	assert_int_equal(count_of(log, "b.test"), 1);
+	assert_non_null(strstr(message(log, 2), "not closed"));
+	json_decref(log);
+}
+
+static void test_mad_warden(void **state)
+{
+	struct rig rig;
+	struct msg msg;
+
+	(void)state;
+	start(&rig);
+	assert_int_equal(send(rig.control, "mad", 3, 0), 3);
+	assert_int_equal(msg_recv(rig.control, &msg, 0), 0);
+	assert_int_equal(wait_exit(&rig), 1);
+
+	spawn(&rig); /* and before the start: no log, no ledger */
+	assert_int_equal(msg_send(rig.control, MSG_LEDGER_FINISH, NULL, -1), 0);
+	assert_int_equal(msg_recv(rig.control, &msg, 0), 0);
+	assert_int_equal(wait_exit(&rig), 1);
+}
+
+static void test_too_many_links(void **state)
+{
+	static struct tally tally;
+	struct rig rig;
+	int link[9];
+
+	(void)state;
+	start(&rig);
+	for (size_t i = 0; i < ARRAY_SIZE(link); i++)
+		link[i] = link_new(&rig);
+	assert_cut(link[8]);
+	close(link[8]);
+	assert_int_equal(submit(link[7], "a.test", 1), 0);
+	close(link[3]); /* one place is free again */
+	usleep(20000);
+	link[3] = link_new(&rig);
+	assert_int_equal(submit(link[3], "b.test", 1), 0);
+	assert_int_equal(finish(&rig, &tally), 0);
+	assert_int_equal(tally.records, 2);
+	for (size_t i = 0; i < 8; i++)
+		close(link[i]);
+}
+
+/* A file system of 128 KiB: what was acknowledged is there, in whole lines;
+ * what was not, nobody may rely on; and the ledger is gone. */
+static void test_disk_full(void **state)
+{
+	char mnt[64], path[80];
+	uint64_t acked = 0;
+	struct rig rig;
+
+	(void)state;
+	snprintf(mnt, sizeof(mnt), "%s/full", dir);
+	assert_int_equal(mkdir(mnt, 0755), 0);
+	assert_int_equal(mount("tmpfs", mnt, "tmpfs", 0, "size=128k"), 0);
+	snprintf(path, sizeof(path), "%s/log", mnt);
+	start_at(&rig, path);
+	AUTO_FD int link = link_new(&rig);
+	AUTO_FD int other = link_new(&rig);
+	while (acked < 10000 && submit(link, "full.test", acked + 1) == 0)
+		acked++;
+	assert_in_range(acked, 50, 5000);
+	assert_cut(other); /* all links end, not only the one that wrote */
+	assert_int_equal(submit(other, "late.test", 1), -EIO);
+	assert_int_equal(wait_exit(&rig), 1);
+	json_t *log = read_log(&rig); /* checks that lines are whole */
+	assert_true(json_array_size(log) >= acked);
+	assert_true(json_array_size(log) <= acked + 1);
+	json_decref(log);
+	assert_int_equal(umount(mnt), 0);
+}
+
+/* The tally is larger than a socket's buffer: all of it still arrives. */
+static void test_large_tally(void **state)
+{
+	static struct tally tally;
+	struct rig rig;
+	char host[64];
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int link = link_new(&rig);
+	for (uint64_t seq = 1; seq <= 600; seq++) {
+		snprintf(host, sizeof(host), "h%d.test", (int)seq);
+		assert_int_equal(send_raw(link, host, seq), 0);
+	}
+	assert_int_equal(finish(&rig, &tally), 0);
+	assert_int_equal(tally.rows, TALLY_MAX - 1);
+	assert_int_equal(tally.records, 600);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	/* Mounts of the test are seen by nobody else, and end with it. */
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return -1;
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/full", dir);
+	rmdir(path);
+	snprintf(path, sizeof(path), "%s/log", dir);
+	unlink(path);
+	return rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_session),
+		cmocka_unit_test(test_is_isolated),
+		cmocka_unit_test(test_close_is_last),
+		cmocka_unit_test(test_killed_sender),
+		cmocka_unit_test(test_lazy_reader),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_warden_gone),
+		cmocka_unit_test(test_mad_warden),
+		cmocka_unit_test(test_too_many_links),
+		cmocka_unit_test(test_disk_full),
+		cmocka_unit_test(test_large_tally),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What people and programs are told at the end.
+ */
+#include "cmd/summary.h"
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "audit/tally.h"
+#include "base/cleanup.h"
+
+static int setup(void **state)
+{
+	*state = calloc(1, sizeof(struct tally));
+	return *state ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static char *print(const struct tally *tally, bool json)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	summary_print(out, tally, "/var/log/sallyport/x/audit.jsonl", json);
+	fclose(out);
+	return text;
+}
+
+static void add(struct tally *tally, enum event_kind kind, const char *host,
+		bool allow, enum reason reason, const char *rule, uint16_t port)
+{
+	struct event event = { .kind = kind,
+			       .host = host,
+			       .verdict = { .allow = allow, .reason = reason },
+			       .rule = rule,
+			       .dst_port = port,
+			       .protocol = "tls",
+			       .bytes_up = 1234567,
+			       .bytes_down = 999 };
+
+	tally_add(tally, &event);
+}
+
+static void fill(struct tally *tally)
+{
+	struct event packet = { .kind = EVENT_PACKET,
+				.verdict = { .reason = REASON_BYPASS },
+				.dst_ip = ip_v4(0xcb007105),
+				.dst_port = 443,
+				.protocol = "udp",
+				.count = 7 };
+	struct event finding = { .kind = EVENT_FINDING,
+				 .verdict = { .reason = REASON_MALFORMED },
+				 .detail = "a gate went \x1b[31mmad" };
+
+	add(tally, EVENT_DNS_QUERY, "ok.test", true, REASON_RULE, "p:1", 0);
+	add(tally, EVENT_FLOW_OPEN, "ok.test", true, REASON_RULE, "p:1", 443);
+	add(tally, EVENT_FLOW_OPEN, "ok.test", true, REASON_RULE, "p:2", 80);
+	add(tally, EVENT_FLOW_CLOSE, "ok.test", true, REASON_RULE, "p:1", 443);
+	add(tally, EVENT_DNS_QUERY, "seen.test", true, REASON_RULE, "p:1", 0);
+	add(tally, EVENT_DNS_QUERY, "no.test", false, REASON_NOT_IN_POLICY,
+	    NULL, 0);
+	add(tally, EVENT_DNS_QUERY, "no.test", false, REASON_NOT_IN_POLICY,
+	    NULL, 0);
+	add(tally, EVENT_FLOW_OPEN, "no.test", false, REASON_NOT_IN_POLICY,
+	    NULL, 8443);
+	add(tally, EVENT_FLOW_OPEN, "evil\x1b]0;x\x07\n.test", false,
+	    REASON_DENY_RULE, "p:9", 443);
+	/* Let through, then forbidden: not among those reached. */
+	add(tally, EVENT_FLOW_OPEN, "gone.test", true, REASON_RULE, "p:1", 443);
+	add(tally, EVENT_FLOW_DIAL, "gone.test", false,
+	    REASON_FORBIDDEN_ADDRESS, "p:1", 443);
+	tally_add(tally, &packet);
+	tally_add(tally, &finding);
+}
+
+static void assert_has(const char *text, const char *want)
+{
+	if (!strstr(text, want))
+		fail_msg("no \"%s\" in:\n%s", want, text);
+}
+
+static void test_table(void **state)
+{
+	struct tally *tally = *state;
+
+	fill(tally);
+	AUTO_FREE char *text = print(tally, false);
+	assert_has(text, "reached\n    ok.test");
+	assert_has(text, "2 connections");
+	assert_has(text, "1.2 MB up");
+	assert_has(text, "999 B down");
+	assert_has(text, "seen.test                        only looked up");
+	assert_has(text, "not_in_policy: the host is not in the policy\n");
+	assert_has(text, "no.test:8443");
+	assert_has(text, "1 connection, 2 DNS questions");
+	assert_has(text, "-> add --allow no.test:8443");
+	assert_has(text, "203.0.113.5:443 udp");
+	assert_has(text, "7 packets");
+	assert_has(text, "evil?]0;x??.test");
+	assert_has(text, "findings\n    a gate went ?[31mmad\n");
+	assert_has(text, "forbidden_address");
+	assert_has(text, "log: /var/log/sallyport/x/audit.jsonl (13 records)");
+	for (const char *c = text; *c; c++)
+		assert_true((*c >= 0x20 && *c < 0x7f) || *c == '\n');
+	const char *gone = strstr(text, "gone.test");
+	assert_true(gone > strstr(text, "refused\n"));
+}
+
+static void test_empty(void **state)
+{
+	AUTO_FREE char *text = print(*state, false);
+
+	assert_has(text, "nothing was reached, nothing was refused\n");
+	assert_has(text, "log: ");
+}
+
+static void test_many_are_folded(void **state)
+{
+	struct tally *tally = *state;
+	char host[32];
+	int lines = 0;
+
+	for (int i = 0; i < 400; i++) {
+		snprintf(host, sizeof(host), "h%d.test", i);
+		add(tally, EVENT_DNS_QUERY, host, false, REASON_LIMIT_NAMES,
+		    NULL, 0);
+	}
+	AUTO_FREE char *text = print(tally, false);
+	assert_has(text, "and 390 more, see the log");
+	for (const char *c = text; *c; c++)
+		lines += *c == '\n';
+	assert_true(lines < 20); /* one hint for all of them, too */
+}
+
+static void test_json(void **state)
+{
+	struct tally *tally = *state;
+	json_error_t error;
+
+	fill(tally);
+	AUTO_FREE char *text = print(tally, true);
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+	assert_non_null(json);
+	assert_int_equal(json_integer_value(json_object_get(json, "records")),
+			 13);
+	json_t *reached = json_object_get(json, "reached");
+	assert_int_equal(json_array_size(reached), 2);
+	json_t *row = json_array_get(reached, 0);
+	assert_string_equal(json_string_value(json_object_get(row, "host")),
+			    "ok.test");
+	assert_int_equal(json_integer_value(json_object_get(row, "bytes_up")),
+			 1234567);
+	json_t *refused = json_object_get(json, "refused");
+	assert_int_equal(json_array_size(refused), 4);
+	row = json_array_get(refused, 0);
+	assert_string_equal(json_string_value(json_object_get(row, "reason")),
+			    "not_in_policy");
+	assert_non_null(json_object_get(row, "hint"));
+	assert_int_equal(json_array_size(json_object_get(json, "findings")), 1);
+	json_decref(json);
+}
+
+/* A full tally of the worst names is still one JSON text. */
+static void test_json_worst_case(void **state)
+{
+	struct tally *tally = *state;
+	char host[200];
+	json_error_t error;
+
+	memset(host, 1, sizeof(host) - 1);
+	host[sizeof(host) - 1] = '\0';
+	for (int i = 0; i < 600; i++) {
+		snprintf(host + 190, 9, "%08d", i);
+		add(tally, EVENT_FLOW_OPEN, host, false, REASON_NOT_IN_POLICY,
+		    host, 8443);
+	}
+	AUTO_FREE char *text = print(tally, true);
+	json_t *json = json_loads(text, 0, &error);
+	assert_non_null(json);
+	assert_int_equal(json_array_size(json_object_get(json, "refused")),
+			 TALLY_MAX - 1);
+	json_decref(json);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_table),	    TEST(test_empty),
+		TEST(test_many_are_folded), TEST(test_json),
+		TEST(test_json_worst_case),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

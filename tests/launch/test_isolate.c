@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_isolate.c - a child gives up everything, then tries what an intruder in
+ * it would try. The parent looks at it from outside, in /proc.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "launch/child.h"
+#include "launch/isolate.h"
+#include "tests/launch/actor.h"
+
+static int result(long r)
+{
+	return r < 0 ? errno : 0;
+}
+
+static int try_open(const char *path, int flags)
+{
+	int fd = open(path, flags, 0600);
+
+	return fd < 0 ? errno : 0;
+}
+
+/* One line for each attempt: name and errno. */
+struct attempt {
+	const char *name;
+	int gate, ledger; /* expected */
+};
+
+static const struct attempt attempts[] = {
+	{ "open /", ENOENT, ENOENT },
+	{ "open /proc/self", ENOENT, ENOENT },
+	{ "open ../../..", ENOENT, ENOENT },
+	{ "create", ENOENT, ENOENT },
+	{ "mkdir", EPERM, EPERM },
+	{ "unix", EPERM, EPERM },
+	{ "socketpair", EPERM, EPERM },
+	{ "netlink", EPERM, EPERM },
+	{ "packet", EPERM, EPERM },
+	{ "vsock", EPERM, EPERM },
+	{ "raw", EPERM, EPERM },
+	{ "raw6", EPERM, EPERM },
+	{ "tcp", 0, EPERM },
+	{ "tcp6 nonblock", 0, EPERM },
+	{ "udp", 0, EPERM },
+	{ "listen", EPERM, EPERM },
+	{ "kill", EPERM, EPERM },
+	{ "mmap exec", EPERM, EPERM },
+	{ "mprotect exec", EPERM, EPERM },
+	{ "mmap", 0, 0 },
+	{ "fork", EPERM, EPERM },
+	{ "tiocsti", EPERM, EPERM },
+	{ "setuid", EPERM, EPERM },
+	{ "dumpable", EPERM, EPERM },
+	{ "chdir", EPERM, EPERM },
+	{ "memfd", EPERM, EPERM },
+	{ "setrlimit", EPERM, EPERM },
+	{ "epoll", 0, 0 },
+	{ "pipe", 0, 0 },
+	{ "clock", 0, 0 },
+	{ "fdatasync", 0, 0 },
+};
+
+static int page_exec(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED
+		       ? errno
+		       : result(mprotect(p, 4096, PROT_READ | PROT_EXEC));
+}
+
+static int page(int prot)
+{
+	return mmap(NULL, 4096, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+			       MAP_FAILED
+		       ? errno
+		       : 0;
+}
+
+static int attempt_socket(const char *name)
+{
+	const struct {
+		const char *name;
+		int family, type, protocol;
+	} kind[] = {
+		{ "unix", AF_UNIX, SOCK_STREAM, 0 },
+		{ "netlink", AF_NETLINK, SOCK_RAW, 0 },
+		{ "packet", AF_PACKET, SOCK_RAW, 0 },
+		{ "vsock", AF_VSOCK, SOCK_STREAM, 0 },
+		{ "raw", AF_INET, SOCK_RAW, IPPROTO_ICMP },
+		{ "raw6", AF_INET6, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMPV6 },
+		{ "tcp", AF_INET, SOCK_STREAM, 0 },
+		{ "tcp6 nonblock", AF_INET6,
+		  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0 },
+		{ "udp", AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kind); i++)
+		if (strcmp(kind[i].name, name) == 0)
+			return result(socket(kind[i].family, kind[i].type,
+					     kind[i].protocol));
+	return -1;
+}
+
+static int attempt(const char *name, int file)
+{
+	struct timespec now;
+	int fds[2];
+	int r = attempt_socket(name);
+
+	if (r >= 0)
+		return r;
+#define IS(x) (strcmp(name, x) == 0)
+	if (IS("open /") || IS("open /proc/self") || IS("open ../../.."))
+		return try_open(name + 5, O_RDONLY);
+	if (IS("create"))
+		return try_open("/new", O_WRONLY | O_CREAT);
+	if (IS("mkdir"))
+		return result(mkdir("/new", 0700));
+	if (IS("socketpair"))
+		return result(socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	if (IS("listen"))
+		return result(listen(CHILD_SOCKET, 1));
+	if (IS("kill"))
+		return result(kill(1, 0));
+	if (IS("mmap exec"))
+		return page(PROT_READ | PROT_EXEC);
+	if (IS("mmap"))
+		return page(PROT_READ | PROT_WRITE);
+	if (IS("mprotect exec"))
+		return page_exec();
+	if (IS("fork"))
+		return result(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+	if (IS("tiocsti"))
+		return result(ioctl(2, TIOCSTI, "x"));
+	if (IS("setuid"))
+		return result(syscall(SYS_setuid, 0));
+	if (IS("dumpable"))
+		return result(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
+	if (IS("chdir"))
+		return result(chdir("/"));
+	if (IS("memfd"))
+		return result(memfd_create("x", 0));
+	if (IS("setrlimit"))
+		return result(syscall(SYS_setrlimit, 7, fds));
+	if (IS("epoll"))
+		return result(epoll_create1(EPOLL_CLOEXEC));
+	if (IS("pipe"))
+		return result(pipe2(fds, O_NONBLOCK));
+	if (IS("clock"))
+		return result(syscall(SYS_clock_gettime, CLOCK_REALTIME, &now));
+	if (IS("fdatasync"))
+		return result(fdatasync(file));
+	return -1;
+#undef IS
+}
+
+/* The child. Asked by single letters after its report. */
+static void obey(char what)
+{
+	char byte;
+	struct iovec iov = { &byte, 1 };
+
+	switch (what) {
+	case 'e':
+		execl("/proc/self/exe", "x", NULL);
+		break;
+	case 'p':
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		break;
+	case 'v':
+		process_vm_readv(1, &iov, 1, &iov, 1, 0);
+		break;
+	case 'u':
+		unshare(CLONE_NEWUSER);
+		break;
+	case 'n':
+		setns(2, 0);
+		break;
+	case 'm':
+		mount("none", "/", "tmpfs", 0, NULL);
+		break;
+	case 'b':
+		syscall(SYS_bpf, 0, NULL, 0);
+		break;
+	case 'k':
+		syscall(SYS_keyctl, 0, 0, 0, 0, 0);
+		break;
+	case 'i':
+		syscall(SYS_init_module, NULL, 0, "");
+		break;
+	case 'g':
+		syscall(SYS_pidfd_getfd, 2, 2, 0);
+		break;
+	case 'r':
+		syscall(SYS_io_uring_setup, 1, NULL);
+		break;
+	}
+}
+
+static int probe(enum isolate_role role)
+{
+	struct isolate_spec spec = { .role = role };
+	char text[8192] = "", what;
+	const char *why = "";
+	uint32_t ids[2];
+	int memory = memfd_create("log", 0);
+	size_t len = 0;
+
+	if (recv(CHILD_SOCKET, ids, sizeof(ids), 0) != sizeof(ids))
+		return 3;
+	spec.uid = ids[0];
+	spec.gid = ids[1];
+	int r = isolate_self(&spec, &why);
+	if (r < 0) {
+		len = (size_t)snprintf(text, sizeof(text), "failed: %s: %s\n",
+				       why, strerror(-r));
+		send(CHILD_SOCKET, text, len, 0);
+		return 4;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(attempts); i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					"%s|%d\n", attempts[i].name,
+					attempt(attempts[i].name, memory));
+	/* The allocator must live on. */
+	for (int i = 0; i < 100; i++)
+		free(calloc(1, 1u << 20));
+	if (send(CHILD_SOCKET, text, len, 0) < 0)
+		return 5;
+	if (recv(CHILD_SOCKET, &what, 1, 0) == 1)
+		obey(what);
+	return 42;
+}
+
+static void print_status(pid_t pid)
+{
+	static const char *const keys[] = {
+		"Uid:",	   "Gid:",    "Groups:", "CapInh:",	"CapPrm:",
+		"CapEff:", "CapBnd:", "CapAmb:", "NoNewPrivs:", "Seccomp:"
+	};
+	char path[64], line[256];
+	struct stat st;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+			if (strncmp(line, keys[i], strlen(keys[i])) == 0)
+				printf("%s", line);
+	if (f)
+		fclose(f);
+	/* The directory itself always has the process's uid. */
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	if (stat(path, &st) == 0)
+		printf("owner %u\n", st.st_uid);
+}
+
+struct order {
+	enum isolate_role role;
+	uint32_t ids[2];
+	bool nested;
+	char what;
+};
+
+static int run_probe(void *arg)
+{
+	const struct order *order = arg;
+	struct child child;
+	char text[8192] = "";
+	int status = 0;
+	ssize_t n;
+
+	if (child_spawn(order->role == ISOLATE_GATE ? "gate" : "ledger",
+			order->nested, &child) < 0)
+		return 90;
+	if (send(child.sock, order->ids, sizeof(order->ids), 0) < 0)
+		return 91;
+	n = recv(child.sock, text, sizeof(text) - 1, 0);
+	if (n <= 0) {
+		waitpid(child.pid, &status, 0);
+		printf("died before its report: %x\n", status);
+		return 92;
+	}
+	printf("%s", text);
+	print_status(child.pid);
+	if (send(child.sock, &order->what, 1, 0) < 0)
+		return 93;
+	if (waitpid(child.pid, &status, 0) != child.pid)
+		return 94;
+	child_close(&child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int errno_of(const char *text, const char *name)
+{
+	char key[64];
+	const char *at;
+
+	snprintf(key, sizeof(key), "%s|", name);
+	for (at = text; (at = strstr(at, key)); at++)
+		if (at == text || at[-1] == '\n')
+			return (int)strtol(at + strlen(key), NULL, 10);
+	return -2;
+}
+
+static void check_status(const char *text, const struct order *order)
+{
+	static const char *const caps[] = { "Inh", "Prm", "Eff", "Bnd", "Amb" };
+	char line[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+		snprintf(line, sizeof(line), "Cap%s:\t0000000000000000\n",
+			 caps[i]);
+		assert_non_null(strstr(text, line));
+	}
+	assert_non_null(strstr(text, "NoNewPrivs:\t1\n"));
+	assert_non_null(strstr(text, "Seccomp:\t2\n"));
+	if (order->ids[0]) {
+		snprintf(line, sizeof(line), "Uid:\t%u\t%u\t%u\t%u\n",
+			 order->ids[0], order->ids[0], order->ids[0],
+			 order->ids[0]);
+		assert_non_null(strstr(text, line));
+		snprintf(line, sizeof(line), "Gid:\t%u\t%u\t%u\t%u\n",
+			 order->ids[1], order->ids[1], order->ids[1],
+			 order->ids[1]);
+		assert_non_null(strstr(text, line));
+		assert_non_null(strstr(text, "Groups:\t \n"));
+	}
+	/* Not dumpable: its files in /proc are root's (of nobody we map). */
+	assert_non_null(strstr(text, "owner "));
+	assert_null(strstr(text, "owner 1900000"));
+}
+
+static void check_role(enum actor who, struct order order)
+{
+	struct outcome out = actor_run(who, run_probe, &order);
+
+	if (out.status != 42)
+		print_message("%s", out.text);
+	assert_int_equal(out.status, 42);
+	for (size_t i = 0; i < ARRAY_SIZE(attempts); i++) {
+		int want = order.role == ISOLATE_GATE ? attempts[i].gate
+						      : attempts[i].ledger;
+		int got = errno_of(out.text, attempts[i].name);
+
+		if (got != want)
+			print_message("%s: %d, not %d\n", attempts[i].name, got,
+				      want);
+		assert_int_equal(got, want);
+	}
+	check_status(out.text, &order);
+}
+
+static void test_as_root(void **state)
+{
+	(void)state;
+	check_role(ROOT, (struct order){ ISOLATE_GATE,
+					 { ISOLATE_UID_GATE, ISOLATE_UID_GATE },
+					 false,
+					 'x' });
+	check_role(ROOT,
+		   (struct order){ ISOLATE_LEDGER,
+				   { ISOLATE_UID_LEDGER, ISOLATE_UID_LEDGER },
+				   false,
+				   'x' });
+}
+
+static void test_as_user(void **state)
+{
+	(void)state;
+	check_role(USER, (struct order){ ISOLATE_GATE, { 0, 0 }, true, 'x' });
+	check_role(USER, (struct order){ ISOLATE_LEDGER, { 0, 0 }, true, 'x' });
+}
+
+static void test_deadly_calls(void **state)
+{
+	(void)state;
+	for (const char *what = "epvunmbkigr"; *what; what++) {
+		struct order order = {
+			ISOLATE_GATE,
+			{ ISOLATE_UID_GATE, ISOLATE_UID_GATE },
+			false,
+			*what,
+		};
+		struct outcome out = actor_run(ROOT, run_probe, &order);
+
+		if (out.status != 128 + SIGSYS)
+			print_message("call %c: %d\n", *what, out.status);
+		assert_int_equal(out.status, 128 + SIGSYS);
+	}
+}
+
+static void test_sandbox_filter_is_a_program(void **state)
+{
+	int fd = isolate_sandbox_filter();
+	struct stat st;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true(st.st_size > 64 && st.st_size % 8 == 0);
+	assert_true(st.st_size / 8 <= 4096); /* BPF_MAXINSNS */
+	assert_int_equal(lseek(fd, 0, SEEK_CUR), 0);
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_as_root),
+		cmocka_unit_test(test_as_user),
+		cmocka_unit_test(test_deadly_calls),
+		cmocka_unit_test(test_sandbox_filter_is_a_program),
+	};
+
+	if (argc == 2 && strcmp(argv[1], "gate") == 0)
+		return probe(ISOLATE_GATE);
+	if (argc == 2 && strcmp(argv[1], "ledger") == 0)
+		return probe(ISOLATE_LEDGER);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

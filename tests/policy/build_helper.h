@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * build_helper.h - policies from texts, for tests.
+ */
+#ifndef TESTS_POLICY_BUILD_HELPER_H
+#define TESTS_POLICY_BUILD_HELPER_H
+
+#include <string.h>
+
+#include "policy/bundle.h"
+#include "policy/policy.h"
+
+struct piece {
+	enum bundle_kind kind;
+	const char *text;
+};
+
+/* Ends at a piece without text. Returns policy_build()'s result. */
+static inline int build_pieces(const struct piece *piece,
+			       struct policy **ret_policy,
+			       struct policy_error *reterr)
+{
+	static const char *const origin[] = {
+		[BUNDLE_FILE] = "p.yaml",
+		[BUNDLE_ALLOW] = "--allow",
+		[BUNDLE_DENY] = "--deny",
+		[BUNDLE_PERMIT] = "--permit",
+	};
+	struct bundle bundle = { 0 };
+	int ret = 0;
+
+	for (; piece->text && ret == 0; piece++)
+		ret = bundle_add(&bundle, piece->kind, origin[piece->kind],
+				 piece->text, strlen(piece->text));
+	if (ret == 0)
+		ret = policy_build(bundle.data, bundle.len, ret_policy, reterr);
+	bundle_free(&bundle);
+	return ret;
+}
+
+static inline struct policy *build_yaml(const char *yaml)
+{
+	struct policy *policy = NULL;
+	struct policy_error err = { "" };
+	struct piece piece[] = { { BUNDLE_FILE, yaml }, { 0, NULL } };
+	int ret = build_pieces(piece, &policy, &err);
+
+	if (ret != 0)
+		print_error("%d: %s\n", ret, err.text);
+	assert_int_equal(ret, 0);
+	return policy;
+}
+
+static inline struct ip ip_of(const char *text)
+{
+	struct ip ip = { 0 };
+
+	assert_true(ip_parse(text, &ip));
+	return ip;
+}
+
+#endif

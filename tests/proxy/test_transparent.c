@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The transparent door, `serve`, and what the listener itself decides.
+ */
+/* clang-format off */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include <sys/resource.h>
+
+#include "tests/proxy/hello.h"
+#include "tests/proxy/world.h"
+
+static struct world *transparent_world(const char *ip, uint16_t port,
+				       uint16_t origin_port)
+{
+	struct world *w = world_new();
+
+	world_listen(w, LISTENER_TRANSPARENT, ip, port);
+	if (origin_port)
+		w->origin = listen_at(ORIGIN, origin_port);
+	return w;
+}
+
+static size_t make_hello(const char *name, uint8_t *buf, size_t cap)
+{
+	const struct hello_spec spec = { .name = name };
+
+	return hello_make(&spec, buf, cap);
+}
+
+/* Refused before any SYN: the origin never hears of it. */
+static void check_tls_refused(struct world *w, const char *ip,
+			      const uint8_t *bytes, size_t len,
+			      enum reason reason, const char *host,
+			      const char *sni)
+{
+	int client = dial_to(ip, 443);
+	const char *alert;
+
+	w->notes = 0;
+	say(client, bytes, len);
+	alert = hear_all(w, client);
+	assert_memory_equal(alert, "\x15\x03\x03\0\x02\x02", 6);
+	assert_int_equal((uint8_t)alert[6], reason_info(reason)->tls_alert);
+	assert_origin_quiet(w);
+	assert_int_equal(w->notes, 1);
+	assert_refused(w, reason, host);
+	assert_string_equal(w->note[0].sni, sni);
+	close(client);
+	turn_for(w, 10);
+	assert_int_equal(w->sandbox.connections, 0);
+}
+
+static void test_tls(void **state)
+{
+	struct world *w = transparent_world(LEASE, 443, 443);
+	uint8_t hello[256];
+	size_t len = make_hello("ok.test", hello, sizeof(hello));
+	const struct note *n;
+
+	(void)state;
+	for (int slowly = 0; slowly < 2; slowly++) {
+		int client = dial_to(LEASE, 443), server;
+
+		if (slowly)
+			say_slowly(w, client, hello, len);
+		else
+			say(client, hello, len);
+		server = origin_expect(w);
+		assert_heard(w, server, hello, len);
+		n = note_find(w, EVENT_FLOW_OPEN);
+		assert_true(n->allow);
+		assert_string_equal(n->host, "ok.test");
+		assert_string_equal(n->sni, "ok.test");
+		assert_string_equal(n->protocol, "tls");
+		say(server, "\x16\x03\x03", 3);
+		assert_heard(w, client, "\x16\x03\x03", 3);
+		close(client);
+		close(server);
+		turn_for(w, 20);
+		n = note_find(w, EVENT_FLOW_CLOSE);
+		assert_int_equal(n->up, len);
+		assert_int_equal(n->down, 3);
+	}
+	world_free(w);
+}
+
+static void test_tls_refused(void **state)
+{
+	struct world *w = transparent_world(LEASE, 443, 443);
+	uint8_t hello[256];
+	size_t len = make_hello("evil.test", hello, sizeof(hello));
+
+	(void)state;
+	check_tls_refused(w, LEASE, hello, len, REASON_NAME_MISMATCH, "ok.test",
+			  "evil.test");
+	len = make_hello("other.test", hello, sizeof(hello));
+	check_tls_refused(w, LEASE, hello, len, REASON_NAME_MISMATCH, "ok.test",
+			  "other.test");
+	len = make_hello(NULL, hello, sizeof(hello));
+	check_tls_refused(w, LEASE, hello, len, REASON_NO_NAME, "ok.test", "");
+	check_tls_refused(w, LEASE, (const uint8_t *)"SSH-2.0-x\r\n", 11,
+			  REASON_PROTOCOL, "ok.test", "");
+	check_tls_refused(w, LEASE, (const uint8_t *)"\x16\x03\x01\0\0", 5,
+			  REASON_MALFORMED, "ok.test", "");
+	world_free(w);
+}
+
+/* ECH or GREASE: judged by the outer name, and the record says so (T8). */
+static void test_ech(void **state)
+{
+	const struct hello_spec spec = { .name = "ok.test", .extra = 0xfe0d };
+	struct world *w = transparent_world(LEASE, 443, 443);
+	uint8_t hello[256];
+	size_t len = hello_make(&spec, hello, sizeof(hello));
+	int client = dial_to(LEASE, 443), server;
+
+	(void)state;
+	say(client, hello, len);
+	server = origin_expect(w);
+	assert_heard(w, server, hello, len);
+	close(client);
+	close(server);
+	turn_for(w, 20);
+	assert_non_null(strstr(note_find(w, EVENT_FLOW_CLOSE)->detail, "ech"));
+	world_free(w);
+}
+
+/* An address that is nobody's lease, and one that the policy has. */
+static void test_addresses(void **state)
+{
+	struct world *w = transparent_world(UNLEASED, 443, 0);
+	uint8_t hello[256];
+	size_t len = make_hello(NULL, hello, sizeof(hello));
+	int client;
+
+	(void)state;
+	w->origin = listen_at(LITERAL, 443);
+	check_tls_refused(w, UNLEASED, hello, len, REASON_LITERAL_ADDRESS, "",
+			  "");
+	world_free(w);
+
+	/* In the policy, but the name in TLS has no rule for this port. */
+	w = transparent_world(LITERAL, 443, 0);
+	w->origin = listen_at(ORIGIN, 443);
+	len = make_hello("other.test", hello, sizeof(hello));
+	check_tls_refused(w, LITERAL, hello, len, REASON_NAME_MISMATCH, "",
+			  "other.test");
+	world_free(w);
+
+	w = transparent_world(UNLEASED, 8443, 8443);
+	client = dial_to(UNLEASED, 8443);
+	assert_reset(w, client);
+	assert_refused(w, REASON_LITERAL_ADDRESS, "");
+	assert_origin_quiet(w);
+	close(client);
+	world_free(w);
+}
+
+/* Port 22: the server speaks first, then the client. */
+static void test_server_first(void **state)
+{
+	struct world *w = transparent_world(LEASE, 22, 22);
+	int client = dial_to(LEASE, 22), server;
+
+	(void)state;
+	server = origin_expect(w);
+	say(server, "SSH-2.0-server\r\n", 16);
+	assert_heard(w, client, "SSH-2.0-server\r\n", 16);
+	say(client, "SSH-2.0-client\r\n", 16);
+	assert_heard(w, server, "SSH-2.0-client\r\n", 16);
+	assert_string_equal(note_find(w, EVENT_FLOW_OPEN)->host, "ok.test");
+	close(client);
+	close(server);
+	world_free(w);
+}
+
+/* A client that ends early, half a word said: it may pass, and so may one that
+ * says nothing at all. */
+static void test_half_close(void **state)
+{
+	static const char *const words[] = { "G", "" };
+	struct world *w = transparent_world(LEASE, 22, 22);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		int client = dial_to(LEASE, 22), server = origin_expect(w);
+		char buf[8];
+		int end;
+
+		say(client, words[i], strlen(words[i]));
+		shutdown(client, SHUT_WR);
+		assert_int_equal(hear(w, server, buf, sizeof(buf), &end),
+				 strlen(words[i]));
+		assert_int_equal(end, 1);
+		close(client);
+		close(server);
+		turn_for(w, 10);
+	}
+	world_free(w);
+}
+
+/* Other ports: what is TLS or HTTP there has to name the host too. */
+static void test_other_port(void **state)
+{
+	static const struct {
+		const char *text; /* NULL: a hello */
+		const char *name;
+		enum reason reason;
+	} rows[] = {
+		{ NULL, "ok.test", REASON_RULE },
+		{ NULL, "evil.test", REASON_NAME_MISMATCH },
+		{ NULL, NULL, REASON_NO_NAME },
+		{ "GET / HTTP/1.1\r\nHost: ok.test:8443\r\n\r\n", NULL,
+		  REASON_RULE },
+		{ "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", NULL,
+		  REASON_NAME_MISMATCH },
+		{ "GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+		  NULL, REASON_NAME_MISMATCH },
+		{ "CONNECT evil.test:443 HTTP/1.1\r\nHost: "
+		  "evil.test:443\r\n\r\n",
+		  NULL, REASON_NAME_MISMATCH },
+		{ "GET / HTTP/1.1\r\n\r\n", NULL, REASON_MALFORMED },
+		{ "get / HTTP/1.1\r\nHost: evil.test\r\n\r\n", NULL,
+		  REASON_MALFORMED },
+		{ "\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", NULL,
+		  REASON_NAME_MISMATCH },
+		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", NULL, REASON_PROTOCOL },
+		{ "EHLO me\r\n", NULL, REASON_RULE },
+		{ "\x05\x01", NULL, REASON_RULE },
+	};
+	struct world *w = transparent_world(LEASE, 8443, 8443);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		uint8_t buf[256];
+		size_t len;
+		int client = dial_to(LEASE, 8443), server = origin_expect(w);
+
+		print_message("row %zu\n", i);
+		w->notes = 0;
+		if (rows[i].text) {
+			len = strlen(rows[i].text);
+			memcpy(buf, rows[i].text, len);
+		} else {
+			len = make_hello(rows[i].name, buf, sizeof(buf));
+		}
+		say_slowly(w, client, buf, len);
+		if (rows[i].reason == REASON_RULE) {
+			assert_heard(w, server, buf, len);
+		} else {
+			const struct note *n;
+
+			assert_origin_silent(w, server);
+			n = note_find(w, EVENT_FLOW_OPEN);
+			assert_non_null(n);
+			if (rows[i].reason != REASON_MALFORMED)
+				assert_int_equal(n->reason, rows[i].reason);
+			assert_false(n->allow);
+		}
+		close(client);
+		close(server);
+		turn_for(w, 10);
+	}
+	world_free(w);
+}
+
+static void test_http(void **state)
+{
+	struct world *w = transparent_world(LEASE, 80, 80);
+	int client = dial_to(LEASE, 80), server;
+
+	(void)state;
+	say(client, "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n", 34);
+	server = origin_expect(w);
+	assert_heard(w, server, "GET /a HTTP/1.1\r\n", 17);
+	close(client);
+	close(server);
+	client = dial_to(LEASE, 80);
+	say(client, "GET /a HTTP/1.1\r\nHost: evil.test\r\n\r\n", 36);
+	assert_non_null(strstr(hear_all(w, client),
+			       "X-Sallyport-Reason: name_mismatch\r\n"));
+	assert_origin_quiet(w);
+	close(client);
+	world_free(w);
+}
+
+/* `serve`: no leases, our own address, any port: the name comes by SNI, and
+ * the policy has the last word. */
+static void test_serve(void **state)
+{
+	struct world *w = world_new();
+	uint8_t hello[256];
+	size_t len = make_hello("ok.test", hello, sizeof(hello));
+	int client, server;
+
+	(void)state;
+	w->sandbox.leases = NULL;
+	world_listen(w, LISTENER_TLS, PROXY, 10443);
+	world_listen(w, LISTENER_HTTP, PROXY, 10080);
+	w->origin = listen_at(ORIGIN, 443);
+	client = dial_to(PROXY, 10443);
+	say(client, hello, len);
+	server = origin_expect(w);
+	assert_heard(w, server, hello, len);
+	close(client);
+	close(server);
+
+	client = dial_to(PROXY, 10443);
+	len = make_hello("evil.test", hello, sizeof(hello));
+	say(client, hello, len);
+	assert_memory_equal(hear_all(w, client), "\x15\x03\x03", 3);
+	assert_refused(w, REASON_NOT_IN_POLICY, "evil.test");
+	close(client);
+
+	close(w->origin);
+	w->origin = listen_at(ORIGIN, 80);
+	client = dial_to(PROXY, 10080);
+	say(client, "GET /a HTTP/1.1\r\nHost: ok.test\r\n\r\n", 34);
+	server = origin_expect(w);
+	assert_heard(w, server, "GET /a HTTP/1.1\r\n", 17);
+	close(client);
+	close(server);
+	client = dial_to(PROXY, 10080);
+	say(client, "GET /a HTTP/1.1\r\nHost: evil.test\r\n\r\n", 36);
+	assert_int_equal(strncmp(hear_all(w, client), "HTTP/1.1 403", 12), 0);
+	close(client);
+	world_free(w);
+}
+
+static void test_stranger(void **state)
+{
+	struct world *w = transparent_world(LEASE, 22, 22);
+	int client;
+
+	(void)state;
+	w->stranger = true;
+	client = dial_to(LEASE, 22);
+	assert_reset(w, client);
+	assert_origin_quiet(w);
+	assert_int_equal(w->notes, 0);
+	close(client);
+	world_free(w);
+}
+
+/* Four more connections fit. */
+static void test_limit(void **state)
+{
+	struct world *w = transparent_world(LEASE, 443, 0);
+	unsigned others = policy_limits(w->sandbox.policy)->connections - 4;
+	int held[4], client;
+
+	(void)state;
+	w->sandbox.connections = others;
+	world_listen(w, LISTENER_EXPLICIT, PROXY, PROXY_PORT);
+	for (int i = 0; i < 4; i++)
+		held[i] = dial_to(LEASE, 443);
+	turn_for(w, 30);
+	assert_int_equal(w->sandbox.connections, others + 4);
+
+	client = dial_to(LEASE, 443);
+	assert_reset(w, client);
+	assert_refused(w, REASON_LIMIT_CONNECTIONS, "");
+	close(client);
+	client = dial_to(PROXY, PROXY_PORT);
+	say(client, "CONNECT ok.test:443 HTTP/1.1\r\n", 30);
+	assert_int_equal(strncmp(hear_all(w, client), "HTTP/1.1 503", 12), 0);
+	close(client);
+	client = dial_to(PROXY, PROXY_PORT);
+	say(client, "\x05\x01\x00", 3);
+	assert_memory_equal(hear_all(w, client), "\x05\xff", 3);
+	close(client);
+	assert_int_equal(w->sandbox.connections, others + 4);
+
+	for (int i = 0; i < 4; i++)
+		close(held[i]);
+	turn_for(w, 30);
+	assert_int_equal(w->sandbox.connections, others);
+	client = dial_to(PROXY, PROXY_PORT);
+	turn_for(w, 30);
+	assert_int_equal(w->sandbox.connections, others + 1);
+	close(client);
+	w->sandbox.connections -= others;
+	world_free(w);
+}
+
+/* Without descriptors the loop rests, and goes on when there are some. */
+static void test_descriptors(void **state)
+{
+	struct world *w = transparent_world(LEASE, 443, 0);
+	struct rlimit was, none;
+	int client, spare = dup(0);
+	int64_t began, idle;
+
+	(void)state;
+	client = dial_to(LEASE, 443);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = (rlim_t)spare;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	/* A loop that spins would go round all the time. */
+	began = clock_ms();
+	event_base_loop(w->base, EVLOOP_ONCE); /* accept fails */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	event_base_loop(w->base, EVLOOP_ONCE); /* the pause ends */
+	idle = clock_ms() - began;
+	assert_in_range(idle, 800, 3000);
+	turn_for(w, 30);
+	assert_int_equal(w->sandbox.connections, 1);
+	close(client);
+	close(spare);
+	world_free(w);
+}
+
+/* Ten seconds for the first message, in every form. */
+static void test_timeouts(void **state)
+{
+	static const struct {
+		bool explicit;
+		const char *first;
+		size_t len;
+		const char *last; /* NULL: silence */
+	} rows[] = {
+		{ true, "CONNECT ok.", 11, "HTTP/1.1 408 " },
+		{ true, "\x05\x01\x00\x05", 4, "\x05\x00\x05" },
+		{ true, "", 0, "" },
+		{ false, "\x16\x03\x01", 3, "\x15\x03\x03" },
+	};
+	struct world *w = transparent_world(LEASE, 443, 443);
+	int client[ARRAY_SIZE(rows)];
+	int64_t began = clock_ms();
+
+	(void)state;
+	world_listen(w, LISTENER_EXPLICIT, PROXY, PROXY_PORT);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		client[i] = rows[i].explicit ? dial_to(PROXY, PROXY_PORT)
+					     : dial_to(LEASE, 443);
+		say(client[i], rows[i].first, rows[i].len);
+	}
+	turn_for(w, 9000);
+	assert_int_equal(w->sandbox.connections, 4);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const char *text = hear_all(w, client[i]);
+
+		assert_memory_equal(text, rows[i].last, strlen(rows[i].last));
+		close(client[i]);
+	}
+	assert_in_range(clock_ms() - began, 9500, 12000);
+	assert_int_equal(w->notes, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(w->note[i].reason, REASON_TIMEOUT);
+	assert_origin_quiet(w);
+	world_free(w);
+}
+
+/* Half a TLS or HTTP message on another port never gets through; an unknown
+ * start does, after the wait. */
+static void test_held_timeouts(void **state)
+{
+	static const struct {
+		const char *first;
+		bool through;
+	} rows[] = {
+		{ "\x16", false },
+		{ "\x16\x03\x01", false },
+		{ "GET / HTTP/1.1\r\nHost: ok.test\r\n", false },
+		{ "G", true },
+	};
+	struct world *w = transparent_world(LEASE, 8443, 8443);
+	int client[ARRAY_SIZE(rows)], server[ARRAY_SIZE(rows)];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		client[i] = dial_to(LEASE, 8443);
+		server[i] = origin_expect(w);
+		say(client[i], rows[i].first, strlen(rows[i].first));
+	}
+	turn_for(w, 9000);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char byte;
+
+		/* not yet */
+		assert_int_equal(recv(server[i], &byte, 1, MSG_DONTWAIT), -1);
+		assert_int_equal(errno, EAGAIN);
+	}
+	turn_for(w, 1500);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (rows[i].through)
+			assert_heard(w, server[i], rows[i].first,
+				     strlen(rows[i].first));
+		else
+			assert_origin_silent(w, server[i]);
+		close(client[i]);
+		close(server[i]);
+	}
+	assert_refused(w, REASON_TIMEOUT, "ok.test");
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tls),
+		cmocka_unit_test(test_tls_refused),
+		cmocka_unit_test(test_ech),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_server_first),
+		cmocka_unit_test(test_half_close),
+		cmocka_unit_test(test_other_port),
+		cmocka_unit_test(test_http),
+		cmocka_unit_test(test_serve),
+		cmocka_unit_test(test_stranger),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_timeouts),
+		cmocka_unit_test(test_held_timeouts),
+	};
+
+	return cmocka_run_group_tests(tests, own_network, NULL);
+}
