@@ -208,6 +208,13 @@ void audit_client_cancel(struct audit_client *client, struct wait *wait)
 		delist(wait);
 }
 
+size_t audit_client_pending(const struct audit_client *client)
+{
+	if (!client || client->dead)
+		return 0;
+	return (size_t)(client->submitted - client->acked);
+}
+
 /* One record for all that were lost; it waits for room like any other. */
 static void report_lost(struct audit_client *client)
 {

@@ -110,7 +110,7 @@ static bool was_allowed(const struct event *event)
 static void text(struct json *j, const char *key, const char *s, size_t max)
 {
 	if (s && *s)
-		json_string(j, key, s, strnlen(s, max));
+		json_bytes(j, key, s, strnlen(s, max));
 }
 
 static void put_class(struct json *j, const struct event *event)
@@ -262,8 +262,8 @@ static void put_network(struct json *j, const struct event *event,
 	put_connection(j, event);
 	if (event->sni) {
 		json_open(j, "tls", '{');
-		json_string(j, "sni", event->sni,
-			    strnlen(event->sni, cut->text));
+		json_bytes(j, "sni", event->sni,
+			   strnlen(event->sni, cut->text));
 		json_close(j, '}');
 	}
 	if (event->kind == EVENT_FLOW_PROGRESS ||
@@ -345,7 +345,7 @@ static void put_url(struct json *j, const struct event *event,
 	if (path > cut->target)
 		path = cut->target;
 	if (path)
-		json_string(j, "path", target, path);
+		json_bytes(j, "path", target, path);
 	if (path_end)
 		text(j, "query_string", path_end + 1, cut->target - path);
 	if (event->dst_port)

@@ -106,7 +106,7 @@ void json_close(struct json *j, char bracket)
 	j->comma = true;
 }
 
-void json_string(struct json *j, const char *key, const char *s, size_t len)
+void json_bytes(struct json *j, const char *key, const char *s, size_t len)
 {
 	begin(j, key);
 	put(j, "\"", 1);
@@ -117,7 +117,7 @@ void json_string(struct json *j, const char *key, const char *s, size_t len)
 void json_text(struct json *j, const char *key, const char *s)
 {
 	if (s && *s)
-		json_string(j, key, s, strlen(s));
+		json_bytes(j, key, s, strlen(s));
 }
 
 void json_uint(struct json *j, const char *key, uint64_t v)

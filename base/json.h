@@ -8,7 +8,7 @@
  *
  *	struct json j = json_of(buf, sizeof(buf));
  *	json_open(&j, NULL, '{');
- *	json_string(&j, "host", name, len);
+ *	json_bytes(&j, "host", name, len);
  *	json_close(&j, '}');
  */
 #ifndef BASE_JSON_H
@@ -29,7 +29,7 @@ struct json json_of(char *buf, size_t cap);
 /* @key is NULL inside an array and at the top. @bracket is '{' or '['. */
 void json_open(struct json *j, const char *key, char bracket);
 void json_close(struct json *j, char bracket);
-void json_string(struct json *j, const char *key, const char *s, size_t len);
+void json_bytes(struct json *j, const char *key, const char *s, size_t len);
 /* NUL-terminated; leaves the key out if @s is NULL or empty. */
 void json_text(struct json *j, const char *key, const char *s);
 void json_uint(struct json *j, const char *key, uint64_t v);

@@ -55,7 +55,7 @@ static inline uint16_t wire_u16(struct wire *w)
 {
 	const uint8_t *p = wire_take(w, 2);
 
-	return p ? (uint16_t)(p[0] << 8 | p[1]) : 0;
+	return (uint16_t)(p ? p[0] << 8 | p[1] : 0);
 }
 
 static inline uint32_t wire_u24(struct wire *w)

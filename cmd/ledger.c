@@ -53,6 +53,7 @@ struct link {
 	int fd; /* -1: free */
 	unsigned number;
 	bool mute;	/* it no longer reads acknowledgements */
+	bool warden;	/* may open and close the session */
 	uint64_t taken; /* number of the last record of it in the batch */
 	uint64_t acked;
 };
@@ -165,7 +166,9 @@ static int take_message(struct ledger *ledger, struct link *link,
 	int r;
 
 	if (record_decode(data, len, &event, &seq, ledger->text) < 0 ||
-	    seq <= link->taken || ledger->held.link == link)
+	    seq <= link->taken || ledger->held.link == link ||
+	    (!link->warden && (event.kind == EVENT_SESSION_OPEN ||
+			       event.kind == EVENT_SESSION_CLOSE)))
 		return link_cut(ledger, link);
 	if (event.kind == EVENT_SESSION_CLOSE && !ledger->held.link) {
 		hold(&ledger->held, link, data, len);
@@ -253,13 +256,14 @@ static int take_turn(struct ledger *ledger)
 	return total;
 }
 
-static void add_link(struct ledger *ledger, int fd)
+static void add_link(struct ledger *ledger, int fd, bool warden)
 {
 	for (size_t i = 0; i < LINKS_MAX; i++) {
 		if (ledger->link[i].fd >= 0)
 			continue;
-		ledger->link[i] =
-			(struct link){ .fd = fd, .number = ++ledger->links };
+		ledger->link[i] = (struct link){ .fd = fd,
+						 .warden = warden,
+						 .number = ++ledger->links };
 		return;
 	}
 	/* Its peer sees the end, and lets nothing leave. */
@@ -318,7 +322,7 @@ static int control(struct ledger *ledger)
 		return abandon(ledger, "the warden is gone: the session was "
 				       "not closed");
 	if (r == 1 && msg.type == MSG_LEDGER_LINK) {
-		add_link(ledger, msg.fd);
+		add_link(ledger, msg.fd, msg.ledger_link.warden);
 		return 1;
 	}
 	if (r == 1 && msg.type == MSG_LEDGER_FINISH) {

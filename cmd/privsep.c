@@ -120,7 +120,8 @@ static const struct msg_spec {
 } specs[MSG_TYPE_COUNT] = {
 	[MSG_LEDGER_START] = { true, true, sizeof(struct msg_ledger_start),
 			       ledger_start_ok },
-	[MSG_LEDGER_LINK] = { true, true, 0, NULL },
+	[MSG_LEDGER_LINK] = { true, true, sizeof(struct msg_ledger_link),
+			      NULL },
 	[MSG_LEDGER_FINISH] = { true, false, 0, NULL },
 	[MSG_LEDGER_READY] = { true, false, 0, NULL },
 	[MSG_TALLY_ROW] = { true, false, sizeof(struct tally_row),

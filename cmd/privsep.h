@@ -15,7 +15,7 @@
 enum msg_type {
 	/* warden -> ledger */
 	MSG_LEDGER_START = 1, /* struct msg_ledger_start; fd: the log */
-	MSG_LEDGER_LINK,      /* fd: a socket whose other end sends records */
+	MSG_LEDGER_LINK,   /* struct msg_ledger_link; fd: records come by it */
 	MSG_LEDGER_FINISH, /* write everything, answer with the tally, exit */
 	/* ledger -> warden */
 	MSG_LEDGER_READY,
@@ -46,6 +46,11 @@ struct msg_ledger_start {
 	char policy_name[64];
 	char boundary[16];
 	uint32_t uid, gid; /* to become; 0: keep */
+};
+
+/* Only the warden opens and closes a session, whatever a gate says. */
+struct msg_ledger_link {
+	uint8_t warden;
 };
 
 struct msg_tally_done {
@@ -118,6 +123,7 @@ struct msg {
 	size_t len;
 	union {
 		struct msg_ledger_start ledger_start;
+		struct msg_ledger_link ledger_link;
 		struct tally_row tally_row;
 		struct msg_tally_done tally_done;
 		struct msg_gate_start gate_start;

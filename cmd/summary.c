@@ -240,8 +240,8 @@ static void json_row(struct json *j, const struct tally_row *row)
 	char hint[400];
 
 	json_open(j, NULL, '{');
-	json_string(j, section == FINDINGS ? "finding" : "host", row->host,
-		    strlen(row->host));
+	json_bytes(j, section == FINDINGS ? "finding" : "host", row->host,
+		   strlen(row->host));
 	json_text(j, "reason", reason_word((enum reason)row->reason));
 	json_uint(j, "count", row->count);
 	if (section == FINDINGS) {

@@ -89,14 +89,15 @@ int warden_start(struct warden *w)
 }
 
 /* A new line to the ledger: its other end is the caller's. */
-static int ledger_link(struct warden *w)
+static int ledger_link(struct warden *w, bool own)
 {
+	struct msg_ledger_link link = { .warden = own };
 	int pair[2];
 	int err;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	err = msg_send(w->ledger.sock, MSG_LEDGER_LINK, NULL, pair[0]);
+	err = msg_send(w->ledger.sock, MSG_LEDGER_LINK, &link, pair[0]);
 	close(pair[0]);
 	if (err) {
 		close(pair[1]);
@@ -139,7 +140,7 @@ static int give_ledger(struct warden *w)
 	if (err)
 		return err;
 	close_fd(&w->log);
-	w->record_sock = ledger_link(w);
+	w->record_sock = ledger_link(w, true);
 	return w->record_sock < 0 ? w->record_sock : 0;
 }
 
@@ -194,7 +195,7 @@ static int give_gate(struct warden *w)
 		.answer = w->answer,
 	};
 	struct msg_gate_policy policy = { .len = w->bundle->len };
-	AUTO_FD int link = ledger_link(w);
+	AUTO_FD int link = ledger_link(w, false);
 	int err;
 
 	if (link < 0)

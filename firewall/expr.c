@@ -6,6 +6,8 @@
 #include "firewall/expr.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
+/* wants stdio.h */
 #include <libnftnl/expr.h>
 #include <libnftnl/rule.h>
 #include <linux/netfilter.h>

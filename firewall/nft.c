@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <libnftnl/common.h>
+#include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
@@ -19,7 +20,6 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "firewall/ruleset.h"
 
 #define BATCH_MAX   (128u * 1024)
 #define MESSAGE_MAX (32u * 1024) /* room that one message is sure to have */
@@ -71,7 +71,7 @@ void nft_begin(struct nft *nft)
 	nft->full = false;
 	const struct nlmsghdr *nlh =
 		nftnl_batch_begin((char *)nft->batch, nft->first);
-	nft->len = MNL_ALIGN(nlh->nlmsg_len);
+	nft->len = nlh->nlmsg_len;
 }
 
 struct nlmsghdr *nft_start(struct nft *nft, uint16_t type, uint16_t flags)
@@ -87,7 +87,7 @@ void nft_end(struct nft *nft, struct nlmsghdr *nlh)
 {
 	if (nft->full)
 		return;
-	nft->len += MNL_ALIGN(nlh->nlmsg_len);
+	nft->len += nlh->nlmsg_len;
 	nft->count++;
 }
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct nft; /* ruleset.h: nft_open(), nft_close() */
+#include "firewall/ruleset.h" /* nft_open(), nft_close() */
 
 /* Starts a batch; what an earlier one held is forgotten. */
 void nft_begin(struct nft *nft);

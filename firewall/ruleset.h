@@ -19,10 +19,11 @@
 
 struct nft;
 
-#define RULESET_TABLE  "sallyport"
-#define RULESET_MARK   1
-#define RULESET_ROUTES 100 /* table with `local default dev lo` for the mark \
-			    */
+#define RULESET_TABLE "sallyport"
+#define RULESET_MARK  1
+#define RULESET_ROUTES                                        \
+	100 /* table with `local default dev lo` for the mark \
+	     */
 
 struct ruleset_spec {
 	uint16_t dns_port;	   /* of our resolver: 53 */

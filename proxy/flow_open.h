@@ -12,7 +12,7 @@
 
 struct dial;
 
-#define FLOW_PROTOCOL_MAX 8
+#define FLOW_PROTOCOL_MAX 16
 
 enum step {
 	STEP_RECORD,  /* the ledger has the verdict; then RESOLVE, DIAL or TELL

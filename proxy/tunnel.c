@@ -17,9 +17,6 @@
 #include "proxy/tunnel.h"
 
 #include <errno.h>
-#include <event2/event.h>
-#include <event2/event_struct.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,42 +24,13 @@
 
 #include "base/cleanup.h"
 #include "base/sock.h"
-#include "proxy/hold.h"
 #include "proxy/pipes.h"
-#include "proxy/relay.h"
+#include "proxy/tunnel_impl.h"
 
 #define IDLE_MS	       (3600 * 1000)
 #define CLASSIFY_MS    (10 * 1000)
 #define PROGRESS_MS    (30 * 1000)
 #define PROGRESS_BYTES (10 * 1000 * 1000)
-
-enum { CLIENT, SERVER };
-
-struct side {
-	struct tunnel *tunnel;
-	struct event *writable; /* only while the socket is full */
-	struct event readable;
-	int fd;
-	bool reading; /* is readable added? */
-};
-
-struct tunnel {
-	const struct tunnel_ops *ops;
-	void *arg;
-	struct event_base *base;
-	struct hold *hold; /* NULL: nothing is held */
-	const char *how;   /* what went wrong first */
-	unsigned idle_ms, classify_ms;
-	int64_t active_ms;     /* when bytes last moved */
-	int64_t unreported_ms; /* since when there is progress to report */
-	int64_t alarm_ms;      /* when the timer rings */
-	uint64_t reported;     /* bytes, both ways */
-	unsigned inside;       /* calls of ops under way: must not be freed */
-	bool aborted;	       /* by one of them */
-	struct event timer;
-	struct side side[2];
-	struct relay relay[2];
-};
 
 static int64_t now_ms(void)
 {
@@ -86,8 +54,7 @@ static void release(struct tunnel *t)
 	hold_free(STEAL(t->hold));
 }
 
-/* The end, by itself. Frees. */
-static void finish(struct tunnel *t, const char *how, bool reset_client,
+void tunnel_finish(struct tunnel *t, const char *how, bool reset_client,
 		   bool reset_server)
 {
 	if (reset_client)
@@ -99,14 +66,6 @@ static void finish(struct tunnel *t, const char *how, bool reset_client,
 	t->ops->closed(t->arg, t->relay[CLIENT].bytes, t->relay[SERVER].bytes,
 		       how);
 	free(t);
-}
-
-static void refuse(struct tunnel *t)
-{
-	/* Not into the middle of something else. */
-	if (!relay_in_flight(&t->relay[SERVER]))
-		hold_refuse(t->hold, t->side[CLIENT].fd);
-	finish(t, "refused", false, true);
 }
 
 void tunnel_abort(struct tunnel *t, uint64_t *ret_up, uint64_t *ret_down)
@@ -124,14 +83,6 @@ void tunnel_abort(struct tunnel *t, uint64_t *ret_up, uint64_t *ret_down)
 	t->aborted = true;
 	if (!t->inside)
 		free(t);
-}
-
-void tunnel_refuse_with(struct tunnel *t, const void *data, size_t len)
-{
-	if (!t->hold || len > HOLD_REFUSAL_MAX)
-		return;
-	memcpy(t->hold->refusal, data, len);
-	t->hold->refusal_len = len;
 }
 
 /* What side @i waits for. */
@@ -232,7 +183,7 @@ static void settle(struct tunnel *t, int64_t now)
 	    relay_over(&t->relay[SERVER])) {
 		bool reset = t->how != NULL;
 
-		finish(t, reset ? t->how : "eof", reset, reset);
+		tunnel_finish(t, reset ? t->how : "eof", reset, reset);
 		return;
 	}
 	for (int i = CLIENT; i <= SERVER; i++) {
@@ -246,7 +197,7 @@ static void settle(struct tunnel *t, int64_t now)
 		r->shut = true;
 	}
 	if (!arm(t, CLIENT) || !arm(t, SERVER)) {
-		finish(t, "error", true, true);
+		tunnel_finish(t, "error", true, true);
 		return;
 	}
 	int64_t at = next_alarm(t);
@@ -259,23 +210,21 @@ static bool is_reset(int error)
 	return error == ECONNRESET || error == EPIPE;
 }
 
-static const char *lost(int side, int error)
+const char *tunnel_lost(int side, int error)
 {
 	if (!is_reset(error))
 		return "error";
 	return side == CLIENT ? "reset by client" : "reset by server";
 }
 
-/* Nothing more can be written to side @i. What it said before it went away is
- * still to be read. */
-static void write_failed(struct tunnel *t, int i, int error)
+void tunnel_write_failed(struct tunnel *t, int i, int error)
 {
 	relay_drop(&t->relay[!i]);
 	t->relay[!i].dead = true;
 	if (!is_reset(error))
 		t->relay[i].dead = true;
 	if (!t->how)
-		t->how = lost(i, error);
+		t->how = tunnel_lost(i, error);
 }
 
 /* Moves what can be moved from side @from. */
@@ -293,81 +242,12 @@ static void pump(struct tunnel *t, int from)
 		t->relay[!from].dead = true;
 		r->eof = true;
 		if (!t->how)
-			t->how = lost(from, error);
+			t->how = tunnel_lost(from, error);
 		break;
 	case RELAY_WRITE_ERROR:
-		write_failed(t, !from, error);
+		tunnel_write_failed(t, !from, error);
 		break;
 	}
-}
-
-/* Lets the held bytes through. */
-static void let_through(struct tunnel *t)
-{
-	struct hold *hold = STEAL(t->hold);
-	struct relay *r = &t->relay[CLIENT];
-	int err = 0;
-
-	if (hold->len && !r->dead)
-		err = relay_give(r, t->side[SERVER].fd, hold->data, hold->len);
-	hold_free(hold);
-	if (err && err != -EAGAIN)
-		write_failed(t, SERVER, -err);
-}
-
-/* Asks what the held bytes are; @last: there will be no more of them. False if
- * the tunnel is gone after it. */
-static bool judge(struct tunnel *t, bool last)
-{
-	const struct hold *hold = t->hold;
-	enum sniff answer;
-
-	t->inside++;
-	if (last)
-		answer = t->ops->incomplete(t->arg, hold->data, hold->len);
-	else
-		answer = t->ops->classify(t->arg, hold->data, hold->len);
-	t->inside--;
-	if (t->aborted) {
-		free(t);
-		return false;
-	}
-	t->hold->looked = true;
-	if (answer == SNIFF_DONE) {
-		let_through(t);
-		return true;
-	}
-	if (answer == SNIFF_MORE && !last && t->hold->len < SNIFF_MAX)
-		return true;
-	refuse(t);
-	return false;
-}
-
-/* The client wrote, or ended, before it is clear what it speaks. False if the
- * tunnel is gone. */
-static bool held_readable(struct tunnel *t, int64_t now)
-{
-	ssize_t n;
-
-	if (t->hold->len && !t->hold->looked)
-		return judge(t, false);
-	n = hold_read(t->hold, t->side[CLIENT].fd);
-	if (n == -EAGAIN)
-		return true;
-	if (n < 0) {
-		finish(t, lost(CLIENT, (int)-n), true, true);
-		return false;
-	}
-	if (n > 0) {
-		if (!t->hold->since_ms)
-			t->hold->since_ms = now;
-		return judge(t, false);
-	}
-	t->relay[CLIENT].eof = true;
-	if (t->hold->len)
-		return judge(t, true);
-	hold_free(STEAL(t->hold)); /* it never said anything */
-	return true;
 }
 
 static void on_readable(int fd, short what, void *arg)
@@ -381,7 +261,7 @@ static void on_readable(int fd, short what, void *arg)
 	(void)what;
 	t->active_ms = now;
 	if (i == CLIENT && t->hold) {
-		if (!held_readable(t, now))
+		if (!tunnel_held_readable(t, now))
 			return;
 	} else {
 		pump(t, i);
@@ -414,15 +294,15 @@ static void on_timer(int fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (hold && hold->len && !hold->looked) {
-		if (!judge(t, false))
+		if (!tunnel_judge(t, false))
 			return;
 	} else if (hold && hold->since_ms &&
 		   now - hold->since_ms >= t->classify_ms) {
-		if (!judge(t, true))
+		if (!tunnel_judge(t, true))
 			return;
 	}
 	if (now - t->active_ms >= t->idle_ms) {
-		finish(t, "idle timeout", true, true);
+		tunnel_finish(t, "idle timeout", true, true);
 		return;
 	}
 	if (!report(t, now))
@@ -446,7 +326,7 @@ static int take_first(struct tunnel *t, const uint8_t *first, size_t len)
 	if (!is_reset(-err))
 		return err;
 	/* closed() must come from the loop: the server's end will bring it. */
-	write_failed(t, SERVER, -err);
+	tunnel_write_failed(t, SERVER, -err);
 	return 0;
 }
 

@@ -40,14 +40,16 @@ struct tunnel_limits {
 	unsigned classify_ms; /* 0: 10 s */
 };
 
-/* Takes both sockets (closed also on failure). @first, @len: client bytes read
- * already, copied, classified like the rest. 0 or -errno. */
+/* Takes both sockets, which must be non-blocking (closed also on failure).
+ * @first, @len: client bytes read already, copied, classified like the rest,
+ * but never from within this call. @ops outlives the tunnel. 0 or -errno. */
 int tunnel_new(struct event_base *base, int client_fd, int server_fd,
 	       const uint8_t *first, size_t len, const struct tunnel_limits *limits,
 	       const struct tunnel_ops *ops, void *arg,
 	       struct tunnel **ret_tunnel);
 
-/* Ends it now, with RST both ways; closed() is not called. NULL is fine. */
+/* Ends it now, with RST both ways; closed() is not called. May be called from
+ * any of the ops. NULL is fine. */
 void tunnel_abort(struct tunnel *tunnel, uint64_t *ret_up, uint64_t *ret_down);
 
 /* What to send to the client before it is closed when classify() refuses, e.g.

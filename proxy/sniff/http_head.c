@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "llhttp.h"
+#include <llhttp.h>
 
 bool http_text_is(struct http_text text, const char *word)
 {

@@ -21,8 +21,7 @@
 #include "base/wire.h"
 
 #define METHOD_MAX	 64
-#define REQUEST_LINE_MAX (16 * 1024) /* no server takes a longer request line \
-				      */
+#define REQUEST_LINE_MAX (16 * 1024) /* servers take no longer one */
 
 static const char h2_preface[] = "PRI * HTTP/2";
 

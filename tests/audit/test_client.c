@@ -143,6 +143,7 @@ static void test_ack_in_order(void **state)
 	submit(rig, &c);
 	turn(rig);
 	assert_int_equal(a.calls, 0); /* sent is not accepted */
+	assert_int_equal(audit_client_pending(rig->client), 3);
 	assert_int_equal(ledger_read(rig, NULL, NULL), 3);
 	ledger_ack(rig, 2);
 	turn(rig);
@@ -153,6 +154,7 @@ static void test_ack_in_order(void **state)
 	turn(rig);
 	assert_int_equal(c.calls, 1);
 	assert_int_equal(rig->gone, 0);
+	assert_int_equal(audit_client_pending(rig->client), 0);
 }
 
 static void test_cancel_and_reentry(void **state)
@@ -240,6 +242,7 @@ static void test_ledger_dies(void **state)
 	assert_int_equal(b.calls, 1);
 	assert_int_equal(b.status, -EIO);
 	assert_int_equal(rig->gone, 1);
+	assert_int_equal(audit_client_pending(rig->client), 0);
 	submit(rig, &c);
 	assert_int_equal(c.calls, 0);
 	turn(rig);

@@ -93,16 +93,22 @@ static void start(struct rig *rig)
 	start_at(rig, path);
 }
 
-static int link_new(struct rig *rig)
+static int link_as(struct rig *rig, bool warden)
 {
+	struct msg_ledger_link link = { .warden = warden };
 	int sock[2];
 
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock), 0);
-	assert_int_equal(msg_send(rig->control, MSG_LEDGER_LINK, NULL, sock[1]),
-			 0);
+	assert_int_equal(
+		msg_send(rig->control, MSG_LEDGER_LINK, &link, sock[1]), 0);
 	close(sock[1]);
 	return sock[0];
+}
+
+static int link_new(struct rig *rig)
+{
+	return link_as(rig, true);
 }
 
 static int wait_exit(struct rig *rig)
@@ -403,6 +409,32 @@ static void test_malformed(void **state)
 	json_decref(log);
 }
 
+/* A gate that went over to the enemy neither opens nor closes a session. */
+static void test_gate_is_not_the_warden(void **state)
+{
+	static uint8_t message[RECORD_MESSAGE_MAX];
+	static const enum event_kind kinds[] = { EVENT_SESSION_OPEN,
+						 EVENT_SESSION_CLOSE };
+	static struct tally tally;
+	struct rig rig;
+
+	(void)state;
+	start(&rig);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		AUTO_FD int gate = link_as(&rig, false);
+		struct event event = event_of(kinds[i], NULL);
+		size_t len = record_encode(&event, 1, message);
+
+		assert_int_equal(send(gate, message, len, 0), len);
+		assert_cut(gate);
+	}
+	assert_int_equal(finish(&rig, &tally), 0);
+	json_t *log = read_log(&rig);
+	assert_int_equal(json_array_size(log), 2);
+	assert_int_equal(count_of(log, "sent what is no record"), 2);
+	json_decref(log);
+}
+
 static void test_warden_gone(void **state)
 {
 	struct rig rig;
@@ -542,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_killed_sender),
 		cmocka_unit_test(test_lazy_reader),
 		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_gate_is_not_the_warden),
 		cmocka_unit_test(test_warden_gone),
 		cmocka_unit_test(test_mad_warden),
 		cmocka_unit_test(test_too_many_links),

@@ -24,7 +24,7 @@ static const struct {
 	bool fd;
 } types[] = {
 	{ MSG_LEDGER_START, sizeof(struct msg_ledger_start), true },
-	{ MSG_LEDGER_LINK, 0, true },
+	{ MSG_LEDGER_LINK, sizeof(struct msg_ledger_link), true },
 	{ MSG_LEDGER_FINISH, 0, false },
 	{ MSG_LEDGER_READY, 0, false },
 	{ MSG_TALLY_ROW, sizeof(struct tally_row), false },

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.c - the rules.
+ *
+ *	chain pre (prerouting, before defragmentation; policy drop)
+ *	  meta mark set 0		 marks are ours alone
+ *	  not IPv4			 counter ipv6, log, drop
+ *	  iifname . saddr not in @links	 counter spoofed, log, drop
+ *	  not for this host, or to 0/8, 127/8, multicast, class E or broadcast
+ *					 counter refused, log, drop
+ *	  a fragment			 goto refuse
+ *	  udp or tcp dport 53		 tproxy to the resolver
+ *	  iifname . daddr . tcp dport in @doors	accept
+ *	  iifname . daddr . tcp dport in @flows	tproxy to the listener
+ *	  goto refuse
+ *	chain refuse
+ *	  counter refused, log
+ *	  tcp: reset; udp: port unreachable; rest: administratively prohibited
+ *	chain forward (policy drop)
+ *	  counter forwarded, log, drop
+ *
+ * Nothing comes in by lo: packets of TPROXY reach their socket from the
+ *interface they came by. A fragment is refused before the kernel would hold it:
+ *a sandbox's TCP segments and questions fit, and reassembly would mix up
+ *sandboxes that forge each other's address. TPROXY without a listener breaks
+ *off the rule, and the packet is refused by the last one.
+ */
+#include "firewall/plan.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libnftnl/chain.h>
+#include <libnftnl/object.h>
+#include <libnftnl/rule.h>
+#include <libnftnl/set.h>
+#include <linux/if_packet.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter_ipv4.h>
+
+#include "base/cleanup.h"
+#include "firewall/expr.h"
+
+#define CHAIN_PRE     "pre"
+#define CHAIN_REFUSE  "refuse"
+#define CHAIN_FORWARD "forward"
+
+/* Before NF_IP_PRI_CONNTRACK_DEFRAG (-400), which TPROXY switches on. */
+#define PRIORITY_PRE -450
+
+#define COUNT_SPOOFED	0
+#define COUNT_REFUSED	1
+#define COUNT_IPV6	2
+#define COUNT_FORWARDED 3
+
+#define SNAPLEN	      128
+#define DNS_PORT      53
+#define IP_FRAG_AT    6
+#define IP_SOURCE_AT  12
+#define IP_DEST_AT    16
+#define TRANS_DEST_AT 2
+
+/* nft's numbers of types, six bits each, so that it can list our sets. */
+#define TYPE_IFNAME  41u
+#define TYPE_ADDRESS 7u
+#define TYPE_PORT    13u
+#define TYPE_OF_LINK (TYPE_IFNAME << 6 | TYPE_ADDRESS)
+#define TYPE_OF_FLOW (TYPE_OF_LINK << 6 | TYPE_PORT)
+
+const char *const plan_counter[PLAN_COUNTERS] = {
+	[COUNT_SPOOFED] = "spoofed",
+	[COUNT_REFUSED] = "refused",
+	[COUNT_IPV6] = "ipv6",
+	[COUNT_FORWARDED] = "forwarded",
+};
+
+/* The rules are written one after another. */
+struct writer {
+	struct plan *plan;
+	const struct ruleset_spec *spec;
+	struct expr_list at; /* the rule being written */
+};
+
+static void rule(struct writer *w, const char *chain)
+{
+	struct nftnl_rule *r = NULL;
+
+	if (w->plan->rules < PLAN_RULES)
+		r = nftnl_rule_alloc();
+	if (!r) {
+		w->at.failed = true;
+		return;
+	}
+	w->plan->rule[w->plan->rules++] = r;
+	w->at.rule = r;
+	nftnl_rule_set_u32(r, NFTNL_RULE_FAMILY, NFPROTO_INET);
+	if (nftnl_rule_set_str(r, NFTNL_RULE_TABLE, RULESET_TABLE) < 0 ||
+	    nftnl_rule_set_str(r, NFTNL_RULE_CHAIN, chain) < 0)
+		w->at.failed = true;
+}
+
+static void count_and_log(struct writer *w, size_t counter)
+{
+	expr_count(&w->at, plan_counter[counter]);
+	expr_log(&w->at, plan_counter[counter], w->spec->nflog_group, SNAPLEN);
+}
+
+static void count_and_drop(struct writer *w, size_t counter)
+{
+	count_and_log(w, counter);
+	expr_verdict(&w->at, NF_DROP, NULL);
+}
+
+static void is_u8(struct writer *w, uint32_t meta, uint32_t op, uint8_t value)
+{
+	expr_meta_load(&w->at, meta, REG_KEY);
+	expr_cmp(&w->at, op, &value, sizeof(value));
+}
+
+/* The first byte of the destination. */
+static void to_network(struct writer *w, uint8_t byte)
+{
+	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 1,
+		     REG_KEY);
+	expr_cmp(&w->at, NFT_CMP_EQ, &byte, sizeof(byte));
+}
+
+static void write_spoofs(struct writer *w)
+{
+	rule(w, CHAIN_PRE);
+	expr_meta_set_mark(&w->at, 0);
+
+	rule(w, CHAIN_PRE);
+	is_u8(w, NFT_META_NFPROTO, NFT_CMP_NEQ, NFPROTO_IPV4);
+	count_and_drop(w, COUNT_IPV6);
+
+	rule(w, CHAIN_PRE);
+	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE_AT, 4,
+		     REG_KEY2);
+	expr_lookup(&w->at, SET_LINKS, true);
+	count_and_drop(w, COUNT_SPOOFED);
+}
+
+/* What must not be answered, not even by a refusal. */
+static void write_martians(struct writer *w)
+{
+	const uint32_t top = htonl(0xe0000000);
+
+	rule(w, CHAIN_PRE);
+	is_u8(w, NFT_META_PKTTYPE, NFT_CMP_NEQ, PACKET_HOST);
+	count_and_drop(w, COUNT_REFUSED);
+
+	rule(w, CHAIN_PRE);
+	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+		     REG_KEY);
+	expr_mask(&w->at, &top, sizeof(top));
+	expr_cmp(&w->at, NFT_CMP_EQ, &top, sizeof(top));
+	count_and_drop(w, COUNT_REFUSED);
+
+	rule(w, CHAIN_PRE);
+	to_network(w, 127);
+	count_and_drop(w, COUNT_REFUSED);
+
+	rule(w, CHAIN_PRE);
+	to_network(w, 0);
+	count_and_drop(w, COUNT_REFUSED);
+}
+
+static void write_fragments(struct writer *w)
+{
+	const uint16_t mask = htons(0x3fff); /* more fragments, or an offset */
+	const uint16_t zero = 0;
+
+	rule(w, CHAIN_PRE);
+	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_FRAG_AT,
+		     sizeof(mask), REG_KEY);
+	expr_mask(&w->at, &mask, sizeof(mask));
+	expr_cmp(&w->at, NFT_CMP_NEQ, &zero, sizeof(zero));
+	expr_verdict(&w->at, NFT_GOTO, CHAIN_REFUSE);
+}
+
+static void deliver(struct writer *w, uint16_t port)
+{
+	expr_tproxy(&w->at, port);
+	expr_meta_set_mark(&w->at, RULESET_MARK);
+	expr_verdict(&w->at, NF_ACCEPT, NULL);
+}
+
+static void write_dns(struct writer *w, uint8_t protocol)
+{
+	const uint16_t port = htons(DNS_PORT);
+
+	rule(w, CHAIN_PRE);
+	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, protocol);
+	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
+		     sizeof(port), REG_KEY);
+	expr_cmp(&w->at, NFT_CMP_EQ, &port, sizeof(port));
+	deliver(w, w->spec->dns_port);
+}
+
+/* TCP whose interface, destination and port are in @set. */
+static void tcp_in_set(struct writer *w, const char *set)
+{
+	rule(w, CHAIN_PRE);
+	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+		     REG_KEY2);
+	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT, 2,
+		     REG_KEY3);
+	expr_lookup(&w->at, set, false);
+}
+
+static void write_doors(struct writer *w)
+{
+	write_dns(w, IPPROTO_UDP);
+	write_dns(w, IPPROTO_TCP);
+
+	tcp_in_set(w, SET_DOORS);
+	expr_verdict(&w->at, NF_ACCEPT, NULL);
+
+	tcp_in_set(w, SET_FLOWS);
+	deliver(w, w->spec->transparent_port);
+
+	rule(w, CHAIN_PRE);
+	expr_verdict(&w->at, NFT_GOTO, CHAIN_REFUSE);
+}
+
+/* A connected UDP socket gets ECONNREFUSED, TCP too; others EHOSTUNREACH. */
+static void write_refusals(struct writer *w)
+{
+	rule(w, CHAIN_REFUSE);
+	count_and_log(w, COUNT_REFUSED);
+
+	rule(w, CHAIN_REFUSE);
+	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	expr_reject(&w->at, NFT_REJECT_TCP_RST, 0);
+
+	rule(w, CHAIN_REFUSE);
+	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_UDP);
+	expr_reject(&w->at, NFT_REJECT_ICMPX_UNREACH,
+		    NFT_REJECT_ICMPX_PORT_UNREACH);
+
+	rule(w, CHAIN_REFUSE);
+	expr_reject(&w->at, NFT_REJECT_ICMPX_UNREACH,
+		    NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
+
+	rule(w, CHAIN_FORWARD);
+	count_and_drop(w, COUNT_FORWARDED);
+}
+
+/* @hook: NF_INET_*, or -1 for a chain that others go to. */
+static int make_chain(struct nftnl_chain **ret, const char *name, int hook,
+		      int32_t priority)
+{
+	struct nftnl_chain *c = nftnl_chain_alloc();
+
+	*ret = c;
+	if (!c)
+		return -ENOMEM;
+	nftnl_chain_set_u32(c, NFTNL_CHAIN_FAMILY, NFPROTO_INET);
+	if (nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, RULESET_TABLE) < 0 ||
+	    nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, name) < 0)
+		return -ENOMEM;
+	if (hook < 0)
+		return 0;
+	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, (uint32_t)hook);
+	nftnl_chain_set_s32(c, NFTNL_CHAIN_PRIO, priority);
+	nftnl_chain_set_u32(c, NFTNL_CHAIN_POLICY, NF_DROP);
+	return nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, "filter") < 0 ? -ENOMEM
+								      : 0;
+}
+
+/* @ranges: elements may be intervals in each field. */
+static int make_set(struct nftnl_set **ret, uint32_t id, const char *name,
+		    bool port, bool ranges)
+{
+	static const uint8_t field[] = { 16, 4, 2 };
+	struct nftnl_set *s = nftnl_set_alloc();
+
+	*ret = s;
+	if (!s)
+		return -ENOMEM;
+	nftnl_set_set_u32(s, NFTNL_SET_FAMILY, NFPROTO_INET);
+	nftnl_set_set_u32(s, NFTNL_SET_ID, id);
+	nftnl_set_set_u32(s, NFTNL_SET_KEY_TYPE,
+			  port ? TYPE_OF_FLOW : TYPE_OF_LINK);
+	nftnl_set_set_u32(s, NFTNL_SET_KEY_LEN, port ? 24 : 20);
+	nftnl_set_set_u32(s, NFTNL_SET_FLAGS,
+			  ranges ? NFT_SET_INTERVAL | NFT_SET_CONCAT : 0);
+	if (nftnl_set_set_data(s, NFTNL_SET_DESC_CONCAT, field, port ? 3 : 2) <
+		    0 ||
+	    nftnl_set_set_str(s, NFTNL_SET_TABLE, RULESET_TABLE) < 0 ||
+	    nftnl_set_set_str(s, NFTNL_SET_NAME, name) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int make_counter(struct nftnl_obj **ret, const char *name)
+{
+	struct nftnl_obj *o = nftnl_obj_alloc();
+
+	*ret = o;
+	if (!o)
+		return -ENOMEM;
+	nftnl_obj_set_u32(o, NFTNL_OBJ_FAMILY, NFPROTO_INET);
+	nftnl_obj_set_u32(o, NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
+	nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_PKTS, 0);
+	nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_BYTES, 0);
+	nftnl_obj_set_str(o, NFTNL_OBJ_TABLE, RULESET_TABLE);
+	nftnl_obj_set_str(o, NFTNL_OBJ_NAME, name);
+	return 0;
+}
+
+static int make_containers(struct plan *plan)
+{
+	int r = make_chain(&plan->chain[0], CHAIN_PRE, NF_INET_PRE_ROUTING,
+			   PRIORITY_PRE);
+	if (r == 0)
+		r = make_chain(&plan->chain[1], CHAIN_REFUSE, -1, 0);
+	if (r == 0)
+		r = make_chain(&plan->chain[2], CHAIN_FORWARD, NF_INET_FORWARD,
+			       NF_IP_PRI_FIRST);
+	if (r == 0)
+		r = make_set(&plan->set[0], 1, SET_LINKS, false, false);
+	if (r == 0)
+		r = make_set(&plan->set[1], 2, SET_DOORS, true, false);
+	if (r == 0)
+		r = make_set(&plan->set[2], 3, SET_FLOWS, true, true);
+	for (size_t i = 0; r == 0 && i < PLAN_COUNTERS; i++)
+		r = make_counter(&plan->counter[i], plan_counter[i]);
+	return r;
+}
+
+int plan_make(struct plan *plan, const struct ruleset_spec *spec)
+{
+	struct writer w = { .plan = plan, .spec = spec };
+
+	*plan = (struct plan){ 0 };
+	if (!spec->dns_port || !spec->proxy_port || !spec->transparent_port)
+		return -EINVAL;
+	int r = make_containers(plan);
+	if (r < 0)
+		return r;
+	write_spoofs(&w);
+	write_martians(&w);
+	write_fragments(&w);
+	write_doors(&w);
+	write_refusals(&w);
+	return w.at.failed ? -ENOMEM : 0;
+}
+
+void plan_free(struct plan *plan)
+{
+	for (size_t i = 0; i < PLAN_CHAINS; i++)
+		if (plan->chain[i])
+			nftnl_chain_free(plan->chain[i]);
+	for (size_t i = 0; i < PLAN_SETS; i++)
+		if (plan->set[i])
+			nftnl_set_free(plan->set[i]);
+	for (size_t i = 0; i < PLAN_COUNTERS; i++)
+		if (plan->counter[i])
+			nftnl_obj_free(plan->counter[i]);
+	for (size_t i = 0; i < plan->rules; i++)
+		nftnl_rule_free(plan->rule[i]);
+	*plan = (struct plan){ 0 };
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tunnel_impl.h - a tunnel from inside: tunnel.c and tunnel_hold.c only.
+ */
+#ifndef PROXY_TUNNEL_IMPL_H
+#define PROXY_TUNNEL_IMPL_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include "proxy/hold.h"
+#include "proxy/relay.h"
+#include "proxy/tunnel.h"
+
+enum { CLIENT, SERVER };
+
+struct side {
+	struct tunnel *tunnel;
+	struct event *writable; /* only while the socket is full */
+	struct event readable;
+	int fd;
+	bool reading; /* is readable added? */
+};
+
+struct tunnel {
+	const struct tunnel_ops *ops;
+	void *arg;
+	struct event_base *base;
+	struct hold *hold; /* NULL: nothing is held */
+	const char *how;   /* what went wrong first */
+	unsigned idle_ms, classify_ms;
+	int64_t active_ms;     /* when bytes last moved */
+	int64_t unreported_ms; /* since when there is progress to report */
+	int64_t alarm_ms;      /* when the timer rings */
+	uint64_t reported;     /* bytes, both ways */
+	unsigned inside;       /* calls of ops under way: must not be freed */
+	bool aborted;	       /* by one of them */
+	struct event timer;
+	struct side side[2];
+	struct relay relay[2];
+};
+
+/* tunnel.c */
+
+/* The end, by itself. Calls closed() and frees. */
+void tunnel_finish(struct tunnel *t, const char *how, bool reset_client,
+		   bool reset_server);
+/* How it ended, if @error was seen on @side. */
+const char *tunnel_lost(int side, int error);
+/* Nothing more can be written to side @i. What it said before it went away is
+ * still to be read. */
+void tunnel_write_failed(struct tunnel *t, int i, int error);
+
+/* tunnel_hold.c: both are false if the tunnel is gone after it. */
+
+/* Asks what the held bytes are; @last: there will be no more of them. */
+bool tunnel_judge(struct tunnel *t, bool last);
+/* The client wrote, or ended, before it is clear what it speaks. */
+bool tunnel_held_readable(struct tunnel *t, int64_t now_ms);
+
+#endif
