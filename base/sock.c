@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -134,10 +135,13 @@ static int open_bound(int type, const struct ip *ip, uint16_t port,
 int sock_listen_tcp(const struct ip *ip, uint16_t port, bool transparent)
 {
 	AUTO_FD int fd = open_bound(SOCK_STREAM, ip, port, transparent);
+	const int on = 1;
 
 	if (fd < 0)
 		return fd;
-	if (listen(fd, 1024) < 0)
+	/* Accepted sockets inherit it: a relay must not wait for more. */
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+	    listen(fd, 1024) < 0)
 		return -errno;
 	return steal_fd(&fd);
 }

@@ -112,11 +112,11 @@ static void take_sandbox(struct gate *gate, const struct msg_gate_sandbox *msg,
 					 .ip = msg->ip,
 					 .gateway = msg->gateway,
 					 .policy = policy_ref(gate->policy) };
-	if (msg->leased) {
-		err = lease_table_attach(fd, &sandbox->pub.leases);
-		if (err)
-			fail("leases", err);
-	}
+	err = lease_table_attach(fd, &sandbox->names);
+	if (err)
+		fail("leases", err);
+	if (msg->leased)
+		sandbox->pub.leases = sandbox->names;
 	close(fd);
 	gate->sandbox[gate->sandboxes++] = sandbox;
 }
@@ -308,7 +308,7 @@ static void release(struct gate *gate)
 	resolver_free(gate->resolver);
 	audit_client_free(gate->audit);
 	for (size_t i = 0; i < gate->sandboxes; i++) {
-		lease_table_free(gate->sandbox[i]->pub.leases);
+		lease_table_free(gate->sandbox[i]->names);
 		policy_unref(gate->sandbox[i]->pub.policy);
 		free(gate->sandbox[i]);
 	}

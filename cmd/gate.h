@@ -28,6 +28,8 @@ struct packets;
 /* What the gate knows of a sandbox beyond what dns/ and proxy/ see. */
 struct gate_sandbox {
 	struct sandbox pub;
+	/* Names asked for, and their leases; under `serve` only counted. */
+	struct lease_table *names;
 	/* Leases that the kernel has let in already, one bit each. */
 	uint64_t published[(LEASE_MAX + 63) / 64];
 };

@@ -42,10 +42,11 @@ static void service_resolve_cancel(void *ctx, struct lookup *lookup)
 static enum reason service_admit(void *ctx, struct sandbox *sandbox,
 				 const char *host, const struct rule *rule)
 {
+	struct gate_sandbox *own =
+		CONTAINER_OF(sandbox, struct gate_sandbox, pub);
+
 	(void)ctx;
-	if (!sandbox->leases)
-		return REASON_RULE;
-	return lease_admit(sandbox->leases, sandbox->policy, host, rule);
+	return lease_admit(own->names, sandbox->policy, host, rule);
 }
 
 static const char *service_lease_of(void *ctx, struct sandbox *sandbox,

@@ -70,7 +70,8 @@ struct msg_gate_policy {
 struct msg_gate_sandbox {
 	uint32_t id, ifindex;
 	struct ip ip, gateway;
-	uint8_t leased; /* the fd is a lease table; else it is unused */
+	uint8_t leased; /* names get addresses of the table; else the table
+			   only counts them (`serve`) */
 };
 
 enum gate_socket {

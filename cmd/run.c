@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <termios.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -35,6 +34,9 @@
 
 /* From a polite SIGTERM at the time limit to the end. */
 #define TERM_GRACE_S 2
+
+/* A uid that nobody uses gets root's home, emptied. */
+#define ROOT_HOME "/root"
 
 extern char **environ;
 
@@ -52,8 +54,7 @@ struct run {
 	struct event_base *base;
 	struct event *timer, *died, *signals;
 	int signal_fd;
-	struct termios terminal;
-	bool has_terminal, timed_out, failed;
+	bool timed_out, failed;
 	int status;
 	uint64_t started_ms;
 };
@@ -88,6 +89,7 @@ static void choose_user(struct run *run)
 		run->spec.synthetic = true;
 		run->spec.uid = ISOLATE_UID_SANDBOX + (uid_t)getpid() % 50000;
 		run->spec.gid = run->spec.uid;
+		snprintf(run->home, sizeof(run->home), "%s", ROOT_HOME);
 		return;
 	}
 	pw = getpwnam(name);
@@ -155,8 +157,6 @@ static void choose_terminal(struct run *run)
 {
 	run->spec.interactive =
 		isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
-	run->has_terminal = run->spec.interactive &&
-			    tcgetattr(STDIN_FILENO, &run->terminal) == 0;
 }
 
 /* --- building ------------------------------------------------------------ */
@@ -209,6 +209,8 @@ static void prepare_process(struct run *run)
 	process_env_free((char **)(uintptr_t)spec->env);
 	if (err)
 		die(EXIT_SALLYPORT, "%s", why);
+	if (*run->process.note && !run->options.quiet)
+		log_warn("%s", run->process.note);
 }
 
 static void record_open(struct run *run)
@@ -335,8 +337,6 @@ static int finish(struct run *run)
 		run->status = EXIT_TIMEOUT;
 	else if (run->failed)
 		run->status = EXIT_SALLYPORT;
-	if (run->has_terminal)
-		tcsetattr(STDIN_FILENO, TCSADRAIN, &run->terminal);
 	snprintf(detail, sizeof(detail), "exit status %d%s", run->status,
 		 run->timed_out ? " (timeout)" : "");
 	err = warden_finish(&run->warden, &event, &tally);

@@ -13,10 +13,10 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "dns/cache.h"
+#include "dns/clock.h"
 #include "dns/hash.h"
 #include "dns/upstream.h"
 
@@ -71,14 +71,6 @@ struct resolver {
 };
 
 static void leg_ask(struct leg *leg);
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 static uint32_t clamp(uint32_t v, uint32_t min, uint32_t max)
 {
@@ -182,7 +174,7 @@ static void job_conclude(struct job *job)
 
 	if ((result.status == 0 || result.status == -ENOENT) &&
 	    job->generation == job->resolver->generation)
-		cache_put(job->resolver->cache, job->host, now_ms(), &result);
+		cache_put(job->resolver->cache, job->host, clock_ms(), &result);
 	job_finish(job, &result);
 }
 
@@ -295,7 +287,7 @@ void resolver_lookup(struct resolver *resolver, const char *host,
 	struct job *job;
 
 	lookup->wait.owner = NULL;
-	if (cache_get(resolver->cache, host, now_ms(), &result)) {
+	if (cache_get(resolver->cache, host, clock_ms(), &result)) {
 		answer(lookup, &result);
 		return;
 	}

@@ -12,10 +12,15 @@ struct dns_server;
 
 /* Serves on @udp_fd (IP_PKTINFO and IP_RECVORIGDSTADDR set; answers leave from
  * the address and port that was asked) and @tcp_fd (listening). Both are owned
- * from here on. @services outlives the server. 0 or -errno. */
+ * from here on, also if it fails. @services outlives the server. 0 or -errno.
+ */
 int dns_server_new(struct event_base *base, int udp_fd, int tcp_fd,
 		   const struct services *services,
 		   struct dns_server **ret_server);
 void dns_server_free(struct dns_server *server);
+
+/* Ends what is under way for @sandbox, which is going away. */
+void dns_server_forget(struct dns_server *server,
+		       const struct sandbox *sandbox);
 
 #endif

@@ -18,7 +18,6 @@ enum special {
 
 /* @host is canonical. For SPECIAL_REVERSE *@ret_ip is the address, or has .len
  * 0 if the name stands for no whole IPv4 address. */
-enum special special_name(const char *host, uint16_t type,
-			  struct ip *ret_ip);
+enum special special_name(const char *host, uint16_t type, struct ip *ret_ip);
 
 #endif

@@ -28,10 +28,11 @@
 
 #include "base/cleanup.h"
 
-#define TRY_S	    2
-#define POOL_MAX    32
-#define SOCKETS_MAX 4 /* one UDP, one TCP; the rest is for its own surprises \
-		       */
+#define TRY_S	 2
+#define POOL_MAX 32
+#define SOCKETS_MAX                                              \
+	4 /* one UDP, one TCP; the rest is for its own surprises \
+	   */
 
 struct inquiry {
 	SLIST_ENTRY(inquiry) pooled;

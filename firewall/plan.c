@@ -20,10 +20,10 @@
  *	  counter forwarded, log, drop
  *
  * Nothing comes in by lo: packets of TPROXY reach their socket from the
- *interface they came by. A fragment is refused before the kernel would hold it:
- *a sandbox's TCP segments and questions fit, and reassembly would mix up
- *sandboxes that forge each other's address. TPROXY without a listener breaks
- *off the rule, and the packet is refused by the last one.
+ * interface they came by. A fragment is refused before the kernel would hold
+ * it: TCP segments and questions of a sandbox fit, and reassembly would mix up
+ * sandboxes that forge each other's address. TPROXY without a listener breaks
+ * off its rule, and the packet is refused by the last one.
  */
 #include "firewall/plan.h"
 
@@ -289,9 +289,11 @@ static int make_set(struct nftnl_set **ret, uint32_t id, const char *name,
 	nftnl_set_set_u32(s, NFTNL_SET_KEY_LEN, port ? 24 : 20);
 	nftnl_set_set_u32(s, NFTNL_SET_FLAGS,
 			  ranges ? NFT_SET_INTERVAL | NFT_SET_CONCAT : 0);
-	if (nftnl_set_set_data(s, NFTNL_SET_DESC_CONCAT, field, port ? 3 : 2) <
-		    0 ||
-	    nftnl_set_set_str(s, NFTNL_SET_TABLE, RULESET_TABLE) < 0 ||
+	/* The kernel wants the fields' lengths for intervals, and only then. */
+	if (ranges && nftnl_set_set_data(s, NFTNL_SET_DESC_CONCAT, field,
+					 port ? 3 : 2) < 0)
+		return -ENOMEM;
+	if (nftnl_set_set_str(s, NFTNL_SET_TABLE, RULESET_TABLE) < 0 ||
 	    nftnl_set_set_str(s, NFTNL_SET_NAME, name) < 0)
 		return -ENOMEM;
 	return 0;

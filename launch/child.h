@@ -19,9 +19,9 @@ struct child {
 
 /* Starts /proc/self/exe as `sallyport @role` in own pid, mount, ipc and uts
  * namespaces, and with @nested also in an own user namespace below ours (where
- * its uid 0 is ours, without any capability outside). It has fds 0 (/dev/null), 1 (/dev/null), 2
- * and CHILD_SOCKET, an empty environment but for a few SALLYPORT_ and ASAN_
- * variables, and dies with its parent. 0 or -errno. */
+ * its uid 0 is ours, without any capability outside). It has fds 0 (/dev/null),
+ * 1 (/dev/null), 2 and CHILD_SOCKET, an empty environment but for a few
+ * SALLYPORT_ and ASAN_ variables, and dies with its parent. 0 or -errno. */
 int child_spawn(const char *role, bool nested, struct child *ret_child);
 void child_close(struct child *child);
 

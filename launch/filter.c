@@ -185,7 +185,7 @@ int filter_add(scmp_filter_ctx ctx, uint32_t action, int nr,
 	return nr < 0 ? 0 : seccomp_rule_add_array(ctx, action, nr, 1, &arg);
 }
 
-scmp_filter_ctx filter_new(uint32_t action)
+scmp_filter_ctx seccomp_filter_new(uint32_t action)
 {
 	scmp_filter_ctx ctx = seccomp_init(action);
 
@@ -266,7 +266,7 @@ static int add_sockets(scmp_filter_ctx ctx)
 
 int filter_apply(enum isolate_role role)
 {
-	scmp_filter_ctx ctx = filter_new(SCMP_ACT_ERRNO(EPERM));
+	scmp_filter_ctx ctx = seccomp_filter_new(SCMP_ACT_ERRNO(EPERM));
 	int r;
 
 	if (!ctx)

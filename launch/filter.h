@@ -30,7 +30,7 @@ int filter_apply(enum isolate_role role);
 
 /* A filter that does @action unless a rule says otherwise. NULL without
  * memory. */
-scmp_filter_ctx filter_new(uint32_t action);
+scmp_filter_ctx seccomp_filter_new(uint32_t action);
 
 /* @action for the calls of these names; a name that this architecture does not
  * have is skipped. 0 or -errno. */

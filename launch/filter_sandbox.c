@@ -197,7 +197,7 @@ int isolate_sandbox_filter(void)
 
 	if (fd < 0)
 		return -errno;
-	ctx = filter_new(SCMP_ACT_ALLOW);
+	ctx = seccomp_filter_new(SCMP_ACT_ALLOW);
 	if (!ctx)
 		return -ENOMEM;
 	r = add_refusals(ctx);

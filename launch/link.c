@@ -8,7 +8,6 @@
 #include <linux/fib_rules.h>
 #include <linux/if.h>
 #include <linux/if_link.h>
-#include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <string.h>
@@ -22,63 +21,31 @@ static int check_name(const char *name)
 	return len == 0 || len == IFNAMSIZ ? -EINVAL : 0;
 }
 
-/* A message about the interface @name, or @index if there is no name. */
+/* A message about the interface @name. */
 static void start_link(struct rtnl *m, uint16_t type, uint16_t flags,
-		       const char *name, int index)
+		       const char *name)
 {
-	const struct ifinfomsg body = { .ifi_index = index };
+	const struct ifinfomsg body = { 0 };
 
 	rtnl_start(m, type, flags, &body, sizeof(body));
-	if (name)
-		mnl_attr_put_strz(m->nlh, IFLA_IFNAME, name);
+	mnl_attr_put_strz(m->nlh, IFLA_IFNAME, name);
 }
 
-/* What a look-up of a link tells. */
-struct link_found {
-	int index;
-	int peer;      /* its other end's index */
-	int peer_nsid; /* and namespace, as an id in ours; -1: none */
-};
-
-static int found_cb(const struct nlmsghdr *nlh, void *arg)
+static int index_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
-	struct link_found *found = arg;
-	const struct nlattr *tb[IFLA_LINK_NETNSID + 1];
 
-	if (nlh->nlmsg_type != RTM_NEWLINK)
-		return MNL_CB_OK;
-	found->index = info->ifi_index;
-	rtnl_attrs(nlh, sizeof(*info), tb, IFLA_LINK_NETNSID);
-	found->peer = (int)rtnl_u32(tb[IFLA_LINK]);
-	if (tb[IFLA_LINK_NETNSID])
-		found->peer_nsid = (int)rtnl_u32(tb[IFLA_LINK_NETNSID]);
+	if (nlh->nlmsg_type == RTM_NEWLINK)
+		*(int *)arg = info->ifi_index;
 	return MNL_CB_OK;
 }
 
-static int find(int route, const char *name, struct link_found *ret)
+/* No IPv6 address is made up for @name when it comes up. */
+static int no_ipv6_address(int route, const char *name)
 {
 	struct rtnl m;
 
-	*ret = (struct link_found){ .peer_nsid = -1 };
-	if (check_name(name) < 0)
-		return -EINVAL;
-	start_link(&m, RTM_GETLINK, 0, name, 0);
-	int r = rtnl_read(route, &m, found_cb, ret);
-	if (r < 0)
-		return r;
-	return ret->index > 0 ? 0 : -ENODEV;
-}
-
-/* No IPv6 address is made up for the interface @index of the namespace @nsid
- * (-1: this one) when it comes up. */
-static int no_ipv6_address(int route, int index, int nsid)
-{
-	struct rtnl m;
-
-	start_link(&m, RTM_NEWLINK, 0, NULL, index);
-	if (nsid >= 0)
-		mnl_attr_put_u32(m.nlh, IFLA_TARGET_NETNSID, (uint32_t)nsid);
+	start_link(&m, RTM_NEWLINK, 0, name);
 	struct nlattr *spec = mnl_attr_nest_start(m.nlh, IFLA_AF_SPEC);
 	struct nlattr *inet6 = mnl_attr_nest_start(m.nlh, AF_INET6);
 	mnl_attr_put_u8(m.nlh, IFLA_INET6_ADDR_GEN_MODE,
@@ -86,7 +53,7 @@ static int no_ipv6_address(int route, int index, int nsid)
 	mnl_attr_nest_end(m.nlh, inet6);
 	mnl_attr_nest_end(m.nlh, spec);
 	int r = rtnl_ask(route, &m);
-	/* A kernel, or an interface, without IPv6 makes no address either. */
+	/* A kernel without IPv6 makes no address either. */
 	return r == -EAFNOSUPPORT ? 0 : r;
 }
 
@@ -95,7 +62,7 @@ static int make_veth(int route, const char *name, const char *peer, int peer_ns)
 	const struct ifinfomsg body = { 0 };
 	struct rtnl m;
 
-	start_link(&m, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, name, 0);
+	start_link(&m, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, name);
 	struct nlattr *info = mnl_attr_nest_start(m.nlh, IFLA_LINKINFO);
 	mnl_attr_put_strz(m.nlh, IFLA_INFO_KIND, "veth");
 	struct nlattr *data = mnl_attr_nest_start(m.nlh, IFLA_INFO_DATA);
@@ -112,19 +79,12 @@ static int make_veth(int route, const char *name, const char *peer, int peer_ns)
 
 int link_veth(int route, const char *name, const char *peer, int peer_ns)
 {
-	struct link_found found;
-	int r;
-
-	if (check_name(name) < 0 || check_name(peer) < 0)
+	if (check_name(name) < 0 || check_name(peer) < 0 || peer_ns < 0)
 		return -EINVAL;
-	r = make_veth(route, name, peer, peer_ns);
+	int r = make_veth(route, name, peer, peer_ns);
 	if (r < 0)
 		return r;
-	r = find(route, name, &found);
-	if (r == 0)
-		r = no_ipv6_address(route, found.index, -1);
-	if (r == 0)
-		r = no_ipv6_address(route, found.peer, found.peer_nsid);
+	r = no_ipv6_address(route, name);
 	if (r < 0)
 		(void)link_delete(route, name);
 	return r;
@@ -149,18 +109,25 @@ int link_delete(int route, const char *name)
 
 	if (check_name(name) < 0)
 		return -EINVAL;
-	start_link(&m, RTM_DELLINK, 0, name, 0);
+	start_link(&m, RTM_DELLINK, 0, name);
 	return rtnl_ask(route, &m);
 }
 
 int link_index(int route, const char *name, uint32_t *ret_index)
 {
-	struct link_found found;
+	struct rtnl m;
+	int index = 0;
 
-	int r = find(route, name, &found);
-	if (r == 0)
-		*ret_index = (uint32_t)found.index;
-	return r;
+	if (check_name(name) < 0)
+		return -EINVAL;
+	start_link(&m, RTM_GETLINK, 0, name);
+	int r = rtnl_read(route, &m, index_cb, &index);
+	if (r < 0)
+		return r;
+	if (index <= 0)
+		return -ENODEV;
+	*ret_index = (uint32_t)index;
+	return 0;
 }
 
 static unsigned char family_of(const struct ip *ip)

@@ -12,7 +12,8 @@
 #include "base/addr.h"
 
 /* A veth pair: @name here, @peer in namespace @peer_ns. No IPv6 address is
- * generated on either (IFLA_INET6_ADDR_GEN_MODE none). */
+ * generated on @name (IFLA_INET6_ADDR_GEN_MODE none); nor on @peer, where
+ * netns_sandbox_sysctls() or netns_gateway_sysctls() were called before. */
 int link_veth(int route, const char *name, const char *peer, int peer_ns);
 int link_up(int route, const char *name);
 int link_delete(int route, const char *name);
@@ -20,12 +21,14 @@ int link_index(int route, const char *name, uint32_t *ret_index);
 int link_address(int route, const char *name, const struct cidr *address);
 /* 0.0.0.0/0 via @gateway. */
 int link_default_route(int route, const struct ip *gateway);
-/* For TPROXY: packets with @mark are looked up in @table, where everything is
- * local (dev lo). IPv4. */
+/* Twice is fine. For TPROXY: packets with @mark are looked up in @table, where
+ * everything is local (dev lo). IPv4. */
 int link_local_delivery(int route, uint32_t mark, uint32_t table);
 
 /* The addresses of this namespace as /32 or /128 and its on-link prefixes,
- * loopback left out. At most @max; *@ret_n. */
+ * loopback left out. At most @max; *@ret_n. -ENOSPC if there are more: those
+ * that fit are in @ret. Not interfaces without neighbours, nor default routes.
+ */
 int link_prefixes(int route, struct cidr *ret, size_t max, size_t *ret_n);
 
 /* A socket that reports changes of addresses and routes; non-blocking. */

@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 struct netns {
-	int fd;	   /* the namespace */
-	int route; /* a NETLINK_ROUTE socket in it */
+	int fd;	    /* the namespace */
+	int route;  /* a NETLINK_ROUTE socket in it */
 	int filter; /* a NETLINK_NETFILTER socket in it */
 };
 

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * nflog.c - binding is the warden's; the rest runs in the gate, on bytes that a
+ * sandbox chose.
+ *
+ * A datagram holds messages, a message attributes, and one of those the first
+ * bytes of the packet. Lengths of the kernel's own headers are in host byte
+ * order, so they are copied out of the cursor.
+ */
+#include "firewall/nflog.h"
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/if_ether.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_log.h>
+#include <linux/netlink.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/wire.h"
+
+#define COPY_RANGE	128
+#define RECEIVE_BUFFER	(4 * 1024 * 1024)
+#define KERNEL_BUFFER	8192
+#define EXTENSIONS_MAX	8 /* IPv6 headers before the transport's */
+#define IP_HEADER	20
+#define IPV6_HEADER	40
+#define FRAGMENT_OFFSET 0x1fff
+
+/* One request on a socket of ours, and its acknowledgement. */
+static int ask(int fd, struct nlmsghdr *nlh)
+{
+	const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	struct {
+		struct nlmsghdr nlh;
+		struct nlmsgerr error;
+		uint8_t rest[512];
+	} answer;
+	ssize_t n;
+
+	n = sendto(fd, nlh, nlh->nlmsg_len, 0, (const struct sockaddr *)&kernel,
+		   sizeof(kernel));
+	if (n < 0)
+		return -errno;
+	/* The kernel answers before sendto() returns; packets may be first. */
+	do {
+		n = recv(fd, &answer, sizeof(answer), MSG_DONTWAIT);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+	} while (n < (ssize_t)(sizeof(answer.nlh) + sizeof(answer.error)) ||
+		 answer.nlh.nlmsg_type != NLMSG_ERROR);
+	return answer.error.error;
+}
+
+int nflog_bind(int fd, uint16_t group)
+{
+	const struct nfulnl_msg_config_mode mode = {
+		.copy_range = htonl(COPY_RANGE),
+		.copy_mode = NFULNL_COPY_PACKET,
+	};
+	const struct nfulnl_msg_config_cmd cmd = {
+		.command = NFULNL_CFG_CMD_BIND,
+	};
+	const int size = RECEIVE_BUFFER, on = 1;
+	uint8_t buf[256] __attribute__((aligned(8)));
+
+	/* A burst must not be an error of recv(): the kernel's counters tell
+	 * how many packets there were. More room only with the right to it. */
+	(void)setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof(on));
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size,
+				 sizeof(size));
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	nlh->nlmsg_type = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG;
+	nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+	nlh->nlmsg_seq = 1;
+	struct nfgenmsg *gen = mnl_nlmsg_put_extra_header(nlh, sizeof(*gen));
+	gen->nfgen_family = AF_UNSPEC;
+	gen->version = NFNETLINK_V0;
+	gen->res_id = htons(group);
+	mnl_attr_put(nlh, NFULA_CFG_CMD, sizeof(cmd), &cmd);
+	mnl_attr_put(nlh, NFULA_CFG_MODE, sizeof(mode), &mode);
+	mnl_attr_put_u32(nlh, NFULA_CFG_NLBUFSIZ, htonl(KERNEL_BUFFER));
+	mnl_attr_put_u32(nlh, NFULA_CFG_TIMEOUT, htonl(1));
+	mnl_attr_put_u32(nlh, NFULA_CFG_QTHRESH, htonl(1));
+	return ask(fd, nlh);
+}
+
+static struct ip take_ip(struct wire *w, uint8_t len)
+{
+	const uint8_t *p = wire_take(w, len);
+	struct ip ip = { 0 };
+
+	if (p) {
+		ip.len = len;
+		memcpy(ip.byte, p, len);
+	}
+	return ip;
+}
+
+/* The transport header, of which little may have been copied: what is missing
+ * stays 0. */
+static void parse_transport(struct wire *w, struct nflog_packet *packet)
+{
+	switch (packet->l4) {
+	case IPPROTO_TCP:
+	case IPPROTO_UDP:
+	case IPPROTO_UDPLITE:
+	case IPPROTO_SCTP:
+	case IPPROTO_DCCP: {
+		uint16_t src = wire_u16(w), dst = wire_u16(w);
+
+		if (wire_ok(w)) {
+			packet->src_port = src;
+			packet->dst_port = dst;
+		}
+		break;
+	}
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		packet->icmp_type = wire_u8(w);
+		break;
+	}
+}
+
+static bool parse_ipv4(struct wire *w, struct nflog_packet *packet)
+{
+	const uint8_t first = wire_u8(w);
+	const size_t header = (first & 15u) * 4;
+
+	(void)wire_take(w, 5); /* service, length, identification */
+	const uint16_t fragment = wire_u16(w);
+	(void)wire_take(w, 1); /* hops left */
+	packet->l4 = wire_u8(w);
+	(void)wire_take(w, 2); /* checksum */
+	packet->src = take_ip(w, 4);
+	packet->dst = take_ip(w, 4);
+	if (!wire_ok(w) || first >> 4 != 4 || header < IP_HEADER)
+		return false;
+	(void)wire_take(w, header - IP_HEADER);
+	if (wire_ok(w) && !(fragment & FRAGMENT_OFFSET))
+		parse_transport(w, packet);
+	return true;
+}
+
+/* Walks over extension headers. True if @w is at the header of packet->l4. */
+static bool skip_extensions(struct wire *w, struct nflog_packet *packet)
+{
+	for (int i = 0; i < EXTENSIONS_MAX; i++) {
+		uint8_t next, len;
+		uint16_t fragment;
+
+		switch (packet->l4) {
+		case IPPROTO_HOPOPTS:
+		case IPPROTO_ROUTING:
+		case IPPROTO_DSTOPTS:
+			next = wire_u8(w);
+			len = wire_u8(w);
+			(void)wire_take(w, len * 8u + 6);
+			break;
+		case IPPROTO_FRAGMENT:
+			next = wire_u8(w);
+			(void)wire_take(w, 1);
+			fragment = wire_u16(w);
+			(void)wire_take(w, 4);
+			if (fragment & 0xfff8) {
+				if (wire_ok(w))
+					packet->l4 = next;
+				return false;
+			}
+			break;
+		default:
+			return true;
+		}
+		if (!wire_ok(w))
+			return false;
+		packet->l4 = next;
+	}
+	return false;
+}
+
+static bool parse_ipv6(struct wire *w, struct nflog_packet *packet)
+{
+	const uint32_t first = wire_u32(w);
+
+	(void)wire_take(w, 2); /* length */
+	packet->l4 = wire_u8(w);
+	(void)wire_take(w, 1); /* hops left */
+	packet->src = take_ip(w, 16);
+	packet->dst = take_ip(w, 16);
+	if (!wire_ok(w) || first >> 28 != 6)
+		return false;
+	if (skip_extensions(w, packet))
+		parse_transport(w, packet);
+	return true;
+}
+
+/* A packet whose header makes no sense is still one that was dropped. */
+static void parse_payload(struct wire w, struct nflog_packet *packet)
+{
+	struct nflog_packet parsed = *packet;
+	bool good = false;
+
+	if (packet->ethertype == ETH_P_IP)
+		good = parse_ipv4(&w, &parsed);
+	else if (packet->ethertype == ETH_P_IPV6)
+		good = parse_ipv6(&w, &parsed);
+	if (good)
+		*packet = parsed;
+}
+
+static void take_prefix(struct wire w, struct nflog_packet *packet)
+{
+	size_t n = w.left < sizeof(packet->prefix) - 1
+			   ? w.left
+			   : sizeof(packet->prefix) - 1;
+
+	memset(packet->prefix, 0, sizeof(packet->prefix));
+	memcpy(packet->prefix, w.at, n);
+}
+
+/* One attribute of a packet's message. False if it is malformed. */
+static bool take_attr(uint16_t type, struct wire value, struct wire *payload,
+		      struct nflog_packet *packet)
+{
+	switch (type) {
+	case NFULA_PACKET_HDR:
+		packet->ethertype = wire_u16(&value);
+		break;
+	case NFULA_IFINDEX_INDEV:
+		packet->ifindex = wire_u32(&value);
+		break;
+	case NFULA_PREFIX:
+		take_prefix(value, packet);
+		break;
+	case NFULA_PAYLOAD:
+		*payload = value;
+		break;
+	}
+	return wire_ok(&value);
+}
+
+/* Takes what pads @len bytes to four; at the end it may be absent. */
+static void skip_padding(struct wire *w, size_t len)
+{
+	size_t pad = -len & 3;
+
+	(void)wire_take(w, pad < w->left ? pad : w->left);
+}
+
+static bool parse_message(struct wire w, struct nflog_packet *packet)
+{
+	struct wire payload = { 0 };
+	bool has_header = false;
+
+	*packet = (struct nflog_packet){ 0 };
+	(void)wire_take(&w, sizeof(struct nfgenmsg));
+	while (wire_ok(&w) && w.left) {
+		const uint8_t *p = wire_take(&w, sizeof(struct nlattr));
+		struct nlattr attr;
+
+		if (!p)
+			return false;
+		memcpy(&attr, p, sizeof(attr));
+		if (attr.nla_len < sizeof(attr))
+			return false;
+		const size_t len = attr.nla_len - sizeof(attr);
+		const uint16_t type = attr.nla_type & 0x3fffu;
+		const struct wire value = wire_sub(&w, len);
+		if (!wire_ok(&value) ||
+		    !take_attr(type, value, &payload, packet))
+			return false;
+		has_header |= type == NFULA_PACKET_HDR;
+		skip_padding(&w, len);
+	}
+	if (!wire_ok(&w) || !has_header)
+		return false;
+	if (payload.at)
+		parse_payload(payload, packet);
+	return true;
+}
+
+int nflog_parse(const void *data, size_t len, nflog_fn *fn, void *arg)
+{
+	struct wire w = wire_of(data, len);
+	bool any = false;
+
+	while (w.left) {
+		const uint8_t *p = wire_take(&w, sizeof(struct nlmsghdr));
+		struct nflog_packet packet;
+		struct nlmsghdr nlh;
+
+		if (!p)
+			break;
+		memcpy(&nlh, p, sizeof(nlh));
+		if (nlh.nlmsg_len < sizeof(nlh))
+			break;
+		const size_t rest = nlh.nlmsg_len - sizeof(nlh);
+		const struct wire body = wire_sub(&w, rest);
+		if (!wire_ok(&body))
+			break;
+		skip_padding(&w, rest);
+		/* The kernel's word that a full queue was sent. */
+		if (nlh.nlmsg_type == NLMSG_DONE) {
+			any = true;
+			continue;
+		}
+		if (nlh.nlmsg_type !=
+		    (NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET))
+			continue;
+		any = true;
+		if (parse_message(body, &packet))
+			fn(arg, &packet);
+	}
+	return any ? 0 : -EBADMSG;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_ruleset.c - what is installed is what nft shows, and every change by
+ * somebody else makes ruleset_verify() fail.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+/* before cmocka.h */
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "lab.h"
+
+static int setup(void **state)
+{
+	struct lab *lab = calloc(1, sizeof(*lab));
+
+	assert_non_null(lab);
+	lab_make(lab);
+	*state = lab;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	lab_free(*state);
+	free(*state);
+	return 0;
+}
+
+static int verify(struct lab *lab, char *digest, char *text)
+{
+	text[0] = '\0';
+	return ruleset_verify(lab->nft, &lab->spec, lab->link, 2, digest, text,
+			      512);
+}
+
+static void assert_verified(struct lab *lab)
+{
+	char text[512];
+	int r = verify(lab, NULL, text);
+
+	if (r)
+		fail_msg("%d: %s", r, text);
+}
+
+static void test_listing(void **state)
+{
+	static const char *const wanted[] = {
+		"type filter hook prerouting priority -450; policy drop;",
+		"type filter hook forward priority -2147483648; policy drop;",
+		"meta mark set 0x00000000",
+		"meta nfproto != ipv4 counter name \"ipv6\" log prefix \"ipv6\" "
+		"group 7 snaplen 128 queue-threshold 1 drop",
+		"iifname . ip saddr != @links counter name \"spoofed\" log",
+		"ip daddr 224.0.0.0/3 counter name \"refused\"",
+		"ip frag-off & 16383 != 0 goto refuse",
+		"udp dport 53 tproxy ip to :53 meta mark set 0x00000001 accept",
+		"tcp dport 53 tproxy ip to :53 meta mark set 0x00000001 accept",
+		"iifname . ip daddr . tcp dport @doors accept",
+		"iifname . ip daddr . tcp dport @flows tproxy ip to :4000 "
+		"meta mark set 0x00000001 accept",
+		"meta l4proto tcp reject with tcp reset",
+		"meta l4proto udp reject",
+		"reject with icmpx admin-prohibited",
+		"elements = { \"spA\" . 198.19.0.2,",
+		"\"spB\" . 198.19.0.5 . 3128 }",
+		"\"spA\" . 198.18.0.7 . 443",
+	};
+	char *argv[] = { "nft", "list", "ruleset", NULL };
+	static char text[16384];
+	struct lab *lab = *state;
+
+	lab_flow(lab, "spA", "198.18.0.7", 443);
+	lab_output(lab->gateway.fd, argv, text, sizeof(text));
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		if (!strstr(text, wanted[i]))
+			fail_msg("no \"%s\" in:\n%s", wanted[i], text);
+}
+
+static void test_verify(void **state)
+{
+	struct lab *lab = *state;
+	char first[65], second[65], text[512];
+
+	assert_int_equal(verify(lab, first, text), 0);
+	assert_int_equal(strspn(first, "0123456789abcdef"), 64);
+	/* Flows come and go, and traffic counts: the rules are the same. */
+	lab_flow(lab, "spB", "198.18.0.9", 5432);
+	assert_int_equal(verify(lab, second, text), 0);
+	assert_string_equal(first, second);
+	/* Installing again replaces the table, the sets are empty then. */
+	assert_int_equal(ruleset_install(lab->nft, &lab->spec), 0);
+	assert_int_equal(verify(lab, NULL, text), -EBADMSG);
+	assert_non_null(strstr(text, "element"));
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(
+			ruleset_link_add(lab->nft, &lab->link[i], LAB_PROXY),
+			0);
+	assert_int_equal(verify(lab, second, text), 0);
+	assert_string_equal(first, second);
+	/* The links are part of what is promised. */
+	assert_int_equal(ruleset_verify(lab->nft, &lab->spec, lab->link, 1,
+					NULL, text, sizeof(text)),
+			 -EBADMSG);
+}
+
+/* Each change, and how to undo it: NULL for a new installation. */
+static void test_tampering(void **state)
+{
+	static const char *const change[] = {
+		"insert rule inet sallyport pre accept",
+		"add rule inet sallyport refuse accept",
+		"add rule inet sallyport forward accept",
+		"insert rule inet sallyport pre index 1 meta mark set 1",
+		"flush chain inet sallyport pre",
+		"flush chain inet sallyport forward",
+		"chain inet sallyport pre { policy accept; }",
+		"chain inet sallyport forward { policy accept; }",
+		"add chain inet sallyport more",
+		"add chain inet sallyport early { type filter hook prerouting "
+		"priority -500; }",
+		"add set inet sallyport other { type ipv4_addr; }",
+		"add map inet sallyport m { type ipv4_addr : verdict; }",
+		"add counter inet sallyport other",
+		"add element inet sallyport links { \"spA\" . 10.0.0.1 }",
+		"delete element inet sallyport links { \"spA\" . 198.19.0.2 }",
+		"add element inet sallyport doors { \"spA\" . 198.19.0.1 . 22 }",
+		"delete element inet sallyport doors { \"spA\" . 198.19.0.1 . "
+		"3128 }",
+		"add table inet sallyport { flags dormant; }",
+		"add table ip other",
+		"add table netdev other",
+		"add table inet sallyport2",
+		"flush ruleset",
+		"delete table inet sallyport",
+		"add flowtable inet sallyport f { hook ingress priority 0; "
+		"devices = { lo }; }",
+	};
+	struct lab *lab = *state;
+	char text[512];
+
+	for (size_t i = 0; i < ARRAY_SIZE(change); i++) {
+		assert_verified(lab);
+		if (lab_nft(lab, change[i]) != 0)
+			fail_msg("nft could not: %s", change[i]);
+		if (verify(lab, NULL, text) != -EBADMSG)
+			fail_msg("unseen: %s", change[i]);
+		assert_true(strlen(text) > 10);
+		/* Whatever it was, a new installation heals it. */
+		assert_int_equal(lab_nft(lab, "flush ruleset"), 0);
+		assert_int_equal(ruleset_install(lab->nft, &lab->spec), 0);
+		for (size_t j = 0; j < 2; j++)
+			assert_int_equal(ruleset_link_add(lab->nft,
+							  &lab->link[j],
+							  LAB_PROXY),
+					 0);
+	}
+	assert_verified(lab);
+}
+
+/* One rule less, each in turn, and two rules swapped. */
+static void test_every_rule_counts(void **state)
+{
+	static char text[16384];
+	char *argv[] = { "nft", "-a", "list", "ruleset", NULL };
+	struct lab *lab = *state;
+	unsigned deleted = 0;
+
+	for (unsigned skip = 0;; skip++) {
+		char chain[32] = "", command[128];
+		unsigned handle = 0, seen = 0;
+		char *save = NULL;
+
+		lab_output(lab->gateway.fd, argv, text, sizeof(text));
+		for (char *line = strtok_r(text, "\n", &save); line && !handle;
+		     line = strtok_r(NULL, "\n", &save)) {
+			char *mark = strstr(line, " # handle ");
+
+			if (sscanf(line, " chain %31s", chain) == 1 ||
+			    strncmp(line, "\t\t", 2) != 0 || !mark)
+				continue;
+			if (seen++ == skip)
+				(void)sscanf(mark, " # handle %u", &handle);
+		}
+		if (!handle)
+			break;
+		(void)snprintf(command, sizeof(command),
+			       "delete rule inet sallyport %s handle %u", chain,
+			       handle);
+		assert_int_equal(lab_nft(lab, command), 0);
+		assert_int_equal(verify(lab, NULL, text), -EBADMSG);
+		deleted++;
+		assert_int_equal(ruleset_install(lab->nft, &lab->spec), 0);
+		for (size_t j = 0; j < 2; j++)
+			assert_int_equal(ruleset_link_add(lab->nft,
+							  &lab->link[j],
+							  LAB_PROXY),
+					 0);
+		assert_verified(lab);
+	}
+	assert_int_equal(deleted, 18);
+}
+
+/* A spec that differs in any number differs in the rules. */
+static void test_spec(void **state)
+{
+	struct lab *lab = *state;
+	struct ruleset_spec spec;
+	char text[512];
+
+	for (int i = 0; i < 4; i++) {
+		spec = lab->spec;
+		spec.dns_port = (uint16_t)(spec.dns_port + (i == 0));
+		spec.proxy_port = (uint16_t)(spec.proxy_port + (i == 1));
+		spec.transparent_port =
+			(uint16_t)(spec.transparent_port + (i == 2));
+		spec.nflog_group = (uint16_t)(spec.nflog_group + (i == 3));
+		assert_int_equal(ruleset_verify(lab->nft, &spec, lab->link, 2,
+						NULL, text, sizeof(text)),
+				 -EBADMSG);
+	}
+	spec.transparent_port = 0;
+	assert_int_equal(ruleset_install(lab->nft, &spec), -EINVAL);
+	assert_verified(lab);
+}
+
+/* The elements of `flows`, as nft lists them. */
+static bool has_flow(struct lab *lab, const char *wanted)
+{
+	char *argv[] = { "nft",	      "list",  "set", "inet",
+			 "sallyport", "flows", NULL };
+	char text[4096];
+
+	lab_output(lab->gateway.fd, argv, text, sizeof(text));
+	if (strlen(wanted) == 0)
+		return strstr(text, "elements") != NULL;
+	return strstr(text, wanted) != NULL;
+}
+
+static void test_flows(void **state)
+{
+	const struct port_range some[] = { { 80, 80 },
+					   { 443, 443 },
+					   { 8000, 8999 } };
+	const struct port_range wide[] = { { 443, 444 }, { 7000, 9500 } };
+	const struct port_range bad[] = { { 9, 8 }, { 0, 5 } };
+	struct lab *lab = *state;
+	struct cidr net = { .bits = 24 }, half = { .bits = 25 }, six;
+
+	assert_true(ip_parse("198.51.100.0", &net.ip));
+	assert_true(ip_parse("198.51.100.128", &half.ip));
+	assert_true(cidr_parse("2001:db8::/32", &six));
+	/* Twice the same, then overlapping in ports and in addresses. */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			ruleset_flow_add(lab->nft, "spA", &net, some, 3), 0);
+	assert_true(has_flow(lab, "198.51.100.0/24 . 8000-8999"));
+	assert_int_equal(ruleset_flow_add(lab->nft, "spA", &net, wide, 2), 0);
+	assert_true(has_flow(lab, "198.51.100.0/24 . 444"));
+	assert_true(has_flow(lab, "198.51.100.0/24 . 7000-7999"));
+	assert_true(has_flow(lab, "198.51.100.0/24 . 9000-9500"));
+	assert_int_equal(ruleset_flow_add(lab->nft, "spA", &half, wide, 2), 0);
+	/* The same for another interface is its own. */
+	assert_int_equal(ruleset_flow_add(lab->nft, "spB", &half, some, 1), 0);
+	assert_int_equal(ruleset_flow_add(lab->nft, "spB", &net, some, 1), 0);
+	assert_true(has_flow(lab, "\"spB\" . 198.51.100.128/25 . 80"));
+	assert_true(has_flow(lab, "\"spB\" . 198.51.100.0/25 . 80") ||
+		    has_flow(lab, "\"spB\" . 198.51.100.0/24 . 80"));
+	/* What is no flow changes nothing. */
+	assert_int_equal(ruleset_flow_add(lab->nft, "spA", &net, &bad[0], 1),
+			 -EINVAL);
+	assert_int_equal(ruleset_flow_add(lab->nft, "spA", &net, &bad[1], 1),
+			 -EINVAL);
+	assert_int_equal(ruleset_flow_add(lab->nft, "", &net, some, 1),
+			 -EINVAL);
+	assert_int_equal(
+		ruleset_flow_add(lab->nft, "0123456789abcdef", &net, some, 1),
+		-EINVAL);
+	assert_int_equal(ruleset_flow_add(lab->nft, "spA", &six, some, 1),
+			 -EINVAL);
+	assert_verified(lab);
+}
+
+static void test_link_del(void **state)
+{
+	const struct port_range ports = { 1, 9000 };
+	struct lab *lab = *state;
+	struct cidr c = { .bits = 32 };
+	char text[512];
+
+	/* More than one message, and one batch of deletions, can hold. */
+	for (uint32_t i = 0; i < 1100; i++) {
+		c.ip = ip_v4(0xc6120000 + i);
+		assert_int_equal(
+			ruleset_flow_add(lab->nft, "spA", &c, &ports, 1), 0);
+	}
+	lab_flow(lab, "spB", "198.18.0.77", 443);
+	assert_int_equal(ruleset_link_del(lab->nft, &lab->link[0], LAB_PROXY),
+			 0);
+	assert_false(has_flow(lab, "spA"));
+	assert_true(has_flow(lab, "\"spB\" . 198.18.0.77 . 443"));
+	assert_int_equal(ruleset_verify(lab->nft, &lab->spec, &lab->link[1], 1,
+					NULL, text, sizeof(text)),
+			 0);
+	/* Once more is no error. */
+	assert_int_equal(ruleset_link_del(lab->nft, &lab->link[0], LAB_PROXY),
+			 0);
+	/* No sandbox can be behind an empty or endless name. */
+	struct ruleset_link bad = lab->link[0];
+	memset(bad.ifname, 'x', sizeof(bad.ifname));
+	assert_int_equal(ruleset_link_add(lab->nft, &bad, LAB_PROXY), -EINVAL);
+	bad.ifname[0] = '\0';
+	assert_int_equal(ruleset_link_add(lab->nft, &bad, LAB_PROXY), -EINVAL);
+}
+
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* Not a benchmark: the bound is generous, a stall is not. */
+static void test_quick(void **state)
+{
+	struct lab *lab = *state;
+	double best[3] = { 1e9, 1e9, 1e9 };
+	char text[512];
+
+	for (int i = 0; i < 10; i++) {
+		double t0 = now_ms();
+		assert_int_equal(ruleset_install(lab->nft, &lab->spec), 0);
+		double t1 = now_ms();
+		for (size_t j = 0; j < 2; j++)
+			assert_int_equal(ruleset_link_add(lab->nft,
+							  &lab->link[j],
+							  LAB_PROXY),
+					 0);
+		double t2 = now_ms();
+		assert_int_equal(verify(lab, NULL, text), 0);
+		double t3 = now_ms();
+		best[0] = t1 - t0 < best[0] ? t1 - t0 : best[0];
+		best[1] = t2 - t1 < best[1] ? t2 - t1 : best[1];
+		best[2] = t3 - t2 < best[2] ? t3 - t2 : best[2];
+	}
+	print_message("install %.2f ms, two links %.2f ms, verify %.2f ms\n",
+		      best[0], best[1], best[2]);
+	assert_true(best[0] < 50 && best[1] < 50 && best[2] < 50);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_listing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_verify, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_tampering, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_every_rule_counts, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_spec, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flows, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_link_del, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_quick, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
