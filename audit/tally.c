@@ -107,7 +107,8 @@ static struct tally_row *row_of(struct tally *tally, const struct event *event)
 	struct tally_row *row = find(tally, &key);
 
 	row->door = (uint8_t)event->door;
-	if (event->dst_port)
+	/* The port of a DNS question is the resolver's, not the host's. */
+	if (event->dst_port && event->door != DOOR_DNS)
 		row->port = event->dst_port;
 	if (event->kind == EVENT_FINDING)
 		snprintf(row->protocol, sizeof(row->protocol), TALLY_FINDING);

@@ -83,7 +83,7 @@ def main():
     with Lab() as lab:
         with open(lab.ca) as f, open(work + "/ca.pem", "w") as g:
             g.write(f.read())
-        env = dict(os.environ, **dict.fromkeys(lab.trust(), work + "/ca.pem"))
+        env = dict(os.environ, **lab.trust(work + "/ca.pem"))
         command = argv or ["python3", "-c", AGENT]
         status = subprocess.run(
             [*drop, TOP + "/build/sallyport", "run", "--allow", "allowed.test",

@@ -117,9 +117,17 @@ static void is_u8(struct writer *w, uint32_t meta, uint32_t op, uint8_t value)
 	expr_cmp(&w->at, op, &value, sizeof(value));
 }
 
+/* The next expressions read an IPv4 header. Others were dropped before; nft
+ * lists addresses only where a rule says so itself. */
+static void is_ipv4(struct writer *w)
+{
+	is_u8(w, NFT_META_NFPROTO, NFT_CMP_EQ, NFPROTO_IPV4);
+}
+
 /* The first byte of the destination. */
 static void to_network(struct writer *w, uint8_t byte)
 {
+	is_ipv4(w);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 1,
 		     REG_KEY);
 	expr_cmp(&w->at, NFT_CMP_EQ, &byte, sizeof(byte));
@@ -135,6 +143,7 @@ static void write_spoofs(struct writer *w)
 	count_and_drop(w, COUNT_IPV6);
 
 	rule(w, CHAIN_PRE);
+	is_ipv4(w);
 	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE_AT, 4,
 		     REG_KEY2);
@@ -152,6 +161,7 @@ static void write_martians(struct writer *w)
 	count_and_drop(w, COUNT_REFUSED);
 
 	rule(w, CHAIN_PRE);
+	is_ipv4(w);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY);
 	expr_mask(&w->at, &top, sizeof(top));
@@ -173,6 +183,7 @@ static void write_fragments(struct writer *w)
 	const uint16_t zero = 0;
 
 	rule(w, CHAIN_PRE);
+	is_ipv4(w);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_FRAG_AT,
 		     sizeof(mask), REG_KEY);
 	expr_mask(&w->at, &mask, sizeof(mask));
@@ -203,6 +214,7 @@ static void write_dns(struct writer *w, uint8_t protocol)
 static void tcp_in_set(struct writer *w, const char *set)
 {
 	rule(w, CHAIN_PRE);
+	is_ipv4(w);
 	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
 	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,

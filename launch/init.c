@@ -88,6 +88,30 @@ static int terminal(void)
 	return -1;
 }
 
+/* execvp() says EACCES also when a folder of PATH could not be searched; shells
+ * call that "not found" unless the file was seen. */
+static bool seen_in_path(const char *name)
+{
+	const char *path = getenv("PATH");
+	size_t len = strlen(name);
+	char file[4096];
+
+	while (path && *path) {
+		const char *end = strchrnul(path, ':');
+		size_t dir = (size_t)(end - path);
+
+		if (dir + 1 + len < sizeof(file)) {
+			memcpy(file, path, dir);
+			file[dir] = '/';
+			memcpy(file + dir + 1, name, len + 1);
+			if (access(file, F_OK) == 0)
+				return true;
+		}
+		path = *end ? end + 1 : end;
+	}
+	return false;
+}
+
 /* In the child; every signal is still blocked, so SIGTTOU can't stop us. */
 static _Noreturn void run(const struct args *args)
 {
@@ -102,6 +126,9 @@ static _Noreturn void run(const struct args *args)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execvp(args->argv[0], args->argv);
 	error = errno;
+	if (error == EACCES && !strchr(args->argv[0], '/') &&
+	    !seen_in_path(args->argv[0]))
+		error = ENOENT;
 	complain(args->argv[0], reason(error));
 	if (write(args->error_fd, &error, sizeof(error)) < 0)
 		_exit(STATUS_OURS);

@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-#include "proxy/sniff/http.h"
-#include "proxy/sniff/tls_hello.h"
-
 static enum sniff bad(struct agree *a, enum reason reason, const char *detail)
 {
 	a->reason = reason;
@@ -44,6 +41,7 @@ static enum sniff check_tls(struct agree *a, const uint8_t *data, size_t len)
 						     : "bad ClientHello");
 	memcpy(a->sni, hello.host, sizeof(a->sni));
 	a->ech = hello.ech;
+	a->hello_len = hello.len;
 	if (a->address.len) {
 		if (!*a->sni || name_has_rule(a, a->sni))
 			return SNIFF_DONE;
@@ -56,25 +54,6 @@ static enum sniff check_tls(struct agree *a, const uint8_t *data, size_t len)
 		return bad(a, REASON_NAME_MISMATCH,
 			   "TLS names another host than the connection");
 	return SNIFF_DONE;
-}
-
-static enum sniff check_http(struct agree *a, const uint8_t *data, size_t len)
-{
-	struct http_request req;
-	struct http_error error = { .reason = REASON_MALFORMED };
-	enum sniff s =
-		http_request_parse((const char *)data, len, &req, &error);
-
-	if (s == SNIFF_MORE)
-		return s;
-	if (s == SNIFF_BAD)
-		return bad(a, error.reason, error.detail);
-	if (a->address.len && !*req.host && ip_equal(&a->address, &req.address))
-		return SNIFF_DONE;
-	if (a->host && *req.host && !strcmp(a->host, req.host))
-		return SNIFF_DONE;
-	return bad(a, REASON_NAME_MISMATCH,
-		   "HTTP names another host than the connection");
 }
 
 static enum sniff check(struct agree *a, const uint8_t *data, size_t len)
@@ -92,7 +71,7 @@ static enum sniff check(struct agree *a, const uint8_t *data, size_t len)
 			break;
 		return check_tls(a, data, len);
 	case PROTOCOL_HTTP:
-		return check_http(a, data, len);
+		return SNIFF_DONE;
 	case PROTOCOL_HTTP2:
 		break;
 	case PROTOCOL_SOCKS5:
@@ -114,9 +93,16 @@ enum sniff agree_check(struct agree *a, const uint8_t *data, size_t len)
 	return s;
 }
 
-/* A first byte that only TLS has is half a hello; any other undecided start
- * may be a whole message of a protocol that we do not know. */
-enum sniff agree_incomplete(struct agree *a, const uint8_t *data, size_t len)
+enum sniff agree_late(struct agree *a, const char *detail)
+{
+	return bad(a, REASON_TIMEOUT, detail);
+}
+
+/* What may still become TLS or HTTP does not pass: the rest would come behind
+ * it unseen. If there will be no rest, half a word is just that; but a first
+ * byte that only TLS has is half a hello. */
+enum sniff agree_incomplete(struct agree *a, const uint8_t *data, size_t len,
+			    bool ended)
 {
 	enum sniff s = agree_check(a, data, len);
 
@@ -124,9 +110,40 @@ enum sniff agree_incomplete(struct agree *a, const uint8_t *data, size_t len)
 		return s;
 	if (!len)
 		return SNIFF_DONE;
-	if (a->port == 443 || a->port == 80 || a->protocol == PROTOCOL_TLS ||
-	    a->protocol == PROTOCOL_HTTP ||
-	    (data[0] >= 0x14 && data[0] <= 0x18))
-		return bad(a, REASON_TIMEOUT, "first message never completed");
+	if (!ended || a->port == 443 || a->port == 80 ||
+	    a->protocol == PROTOCOL_TLS || (data[0] >= 0x14 && data[0] <= 0x18))
+		return agree_late(a, "first message never completed");
 	return SNIFF_DONE;
+}
+
+enum tls_answer agree_answer(struct agree *a, const uint8_t *data, size_t len)
+{
+	enum tls_answer answer = tls_answer_read(&a->answer, data, len);
+
+	if (answer == TLS_ANSWER_BAD)
+		bad(a, REASON_PROTOCOL, "the server's answer is no TLS");
+	return answer;
+}
+
+enum sniff agree_second(struct agree *a, const uint8_t *data, size_t len,
+			size_t *ret_pass)
+{
+	struct tls_hello hello;
+	enum reason reason = REASON_MALFORMED;
+	enum sniff s = tls_second_hello(data, len, ret_pass, &hello, &reason);
+
+	if (s == SNIFF_MORE && len - *ret_pass >= SNIFF_MAX)
+		s = SNIFF_BAD;
+	if (s == SNIFF_MORE)
+		return s;
+	if (s == SNIFF_BAD)
+		return bad(a, reason, "bad second ClientHello");
+	if (!strcmp(hello.host, a->sni))
+		return SNIFF_DONE;
+	if (!*hello.host)
+		return bad(a, REASON_NO_NAME,
+			   "no server name in the second ClientHello");
+	memcpy(a->sni, hello.host, sizeof(a->sni));
+	return bad(a, REASON_NAME_MISMATCH,
+		   "the second ClientHello names another host");
 }

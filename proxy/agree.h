@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * agree.h - every name agrees (P3): what a client says first, in TLS or HTTP,
- * must name the host that the connection was allowed for.
+ * agree.h - every name agrees (P3): what a client says first must name the host
+ * that the connection was allowed for.
  *
  * 443 must be TLS and 80 must be HTTP/1; on other ports whatever is neither
- * may pass, once it is certain that it is neither. Pure: no sockets.
+ * may pass, once it is certain that it is neither. HTTP names a host in every
+ * request: it is recognised here, and judged by an exchange. TLS may start
+ * twice, and then names its host twice. Pure: no sockets.
+ *
+ *	agree_check() DONE, TLS: ->hello_len bytes may pass, then
+ *	agree_answer() RETRY: then
+ *	agree_second() DONE: all may pass
  */
 #ifndef PROXY_AGREE_H
 #define PROXY_AGREE_H
 
 #include "policy/policy.h"
-#include "proxy/sniff/sniff.h"
+#include "proxy/sniff/tls_server.h"
 
 struct agree {
 	/* What the connection is for. */
@@ -24,15 +30,31 @@ struct agree {
 	enum protocol protocol;
 	char sni[HOST_MAX + 1]; /* "" if none was seen */
 	bool ech;
+	size_t hello_len;   /* TLS: how long the first hello is */
 	enum reason reason; /* BAD only */
 	const char *detail; /* BAD only: static, or NULL */
+
+	struct tls_answer_reader answer;
 };
 
 /* All client bytes so far. */
 enum sniff agree_check(struct agree *agree, const uint8_t *data, size_t len);
 
-/* The client said no more than this: DONE if it may pass as it is. */
+/* The client said no more than this, in time; @ended: nor will it ever. DONE if
+ * it may pass as it is. */
 enum sniff agree_incomplete(struct agree *agree, const uint8_t *data,
-			    size_t len);
+			    size_t len, bool ended);
+
+/* The server's next bytes after the first hello. */
+enum tls_answer agree_answer(struct agree *agree, const uint8_t *data,
+			     size_t len);
+
+/* All client bytes after the retry was asked for, but for those passed. The
+ * first @ret_pass may pass even if this is MORE. */
+enum sniff agree_second(struct agree *agree, const uint8_t *data, size_t len,
+			size_t *ret_pass);
+
+/* Second hello or answer never came. BAD. */
+enum sniff agree_late(struct agree *agree, const char *detail);
 
 #endif

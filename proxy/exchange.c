@@ -210,11 +210,20 @@ static bool step(struct exchange *x)
 	}
 }
 
+void exchange_drop_buffers(struct exchange *x)
+{
+	free(x->side[CLIENT].in.data);
+	for (int i = CLIENT; i <= SERVER; i++) {
+		x->side[i].in = (struct buf){ .data = NULL };
+		x->side[i].out = (struct buf){ .data = NULL };
+	}
+}
+
 static void exchange_free(struct exchange *x)
 {
 	exchange_end_flow(x, "aborted");
 	side_close(&x->side[CLIENT]);
-	free(x->side[CLIENT].in.data);
+	exchange_drop_buffers(x);
 	if (x->timer)
 		event_free(x->timer);
 	free(x);

@@ -91,6 +91,8 @@ void exchange_end_flow(struct exchange *x, const char *how);
 /* Ends all of it by RST: a client must not take what it got for whole. */
 void exchange_cut(struct exchange *x, const char *how);
 void exchange_progress(struct exchange *x);
+/* A tunnel needs none, and may last. */
+void exchange_drop_buffers(struct exchange *x);
 
 /* exchange_io.c */
 size_t buf_len(const struct buf *b);

@@ -332,6 +332,7 @@ static void start_tunnel(struct exchange *x)
 	err = tunnel_new(x->config.base, client_fd, server_fd,
 			 (const uint8_t *)client->in.data + client->in.start,
 			 buf_len(&client->in), NULL, &ops, x, &x->tunnel);
+	exchange_drop_buffers(x);
 	if (err) {
 		x->tunnel = NULL;
 		exchange_end_flow(x, "error");

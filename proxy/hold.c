@@ -65,6 +65,12 @@ int hold_new(const uint8_t *first, size_t len, int64_t now_ms,
 	return 0;
 }
 
+void hold_drop(struct hold *hold, size_t len)
+{
+	hold->len -= len;
+	memmove(hold->data, hold->data + len, hold->len);
+}
+
 ssize_t hold_read(struct hold *hold, int fd)
 {
 	ssize_t n;

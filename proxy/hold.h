@@ -16,10 +16,12 @@
 struct hold {
 	size_t len, cap; /* at most SNIFF_MAX */
 	uint8_t *data;
-	int64_t since_ms; /* the first byte; 0: none yet */
+	int64_t since_ms; /* the first byte, or awaiting; 0: none yet */
 	size_t refusal_len;
 	uint8_t refusal[HOLD_REFUSAL_MAX];
-	bool looked; /* somebody was asked about all of it */
+	bool looked;   /* somebody was asked about all of it */
+	bool awaiting; /* nobody is asked until the server has answered */
+	size_t pass;   /* so many of them may go up now */
 };
 
 /* With a copy of @first, which came at @now_ms. 0 or -errno (-EMSGSIZE if
@@ -28,6 +30,9 @@ int hold_new(const uint8_t *first, size_t len, int64_t now_ms,
 	     struct hold **ret_hold);
 /* NULL is fine. */
 void hold_free(struct hold *hold);
+
+/* Forgets the first @len bytes. */
+void hold_drop(struct hold *hold, size_t len);
 
 /* Reads more from @fd. Returns how much, 0 at the end, or -errno (-EAGAIN,
  * -EMSGSIZE if it is full). */

@@ -32,6 +32,11 @@ uint64_t relay_spliced(void)
 	return spliced;
 }
 
+const uint8_t *relay_fresh(void)
+{
+	return scratch;
+}
+
 void relay_drop(struct relay *relay)
 {
 	free(STEAL(relay->left));
@@ -107,21 +112,32 @@ static int flush(struct relay *relay, int to)
 	return 0;
 }
 
+/* @len bytes behind what is left already. */
+static int keep(struct relay *relay, const uint8_t *data, size_t len)
+{
+	uint8_t *left = malloc(relay->left_len + len);
+
+	if (!left)
+		return -ENOMEM;
+	if (relay->left_len)
+		memcpy(left, relay->left + relay->left_at, relay->left_len);
+	memcpy(left + relay->left_len, data, len);
+	free(relay->left);
+	relay->left = left;
+	relay->left_at = 0;
+	relay->left_len += (uint32_t)len;
+	return -EAGAIN;
+}
+
 int relay_give(struct relay *relay, int to, const uint8_t *data, size_t len)
 {
-	size_t sent;
-	int err = send_all(to, data, len, &sent);
+	size_t sent = 0;
+	int err = -EAGAIN;
 
+	if (!relay->left_len)
+		err = send_all(to, data, len, &sent);
 	relay->bytes += sent;
-	if (err != -EAGAIN)
-		return err;
-	relay->left = malloc(len - sent);
-	if (!relay->left)
-		return -ENOMEM;
-	memcpy(relay->left, data + sent, len - sent);
-	relay->left_at = 0;
-	relay->left_len = (uint32_t)(len - sent);
-	return -EAGAIN;
+	return err == -EAGAIN ? keep(relay, data + sent, len - sent) : err;
 }
 
 /* Both return 0 (also if nothing came), or -errno of the source. */
@@ -137,7 +153,9 @@ static int copy_in(struct relay *relay, int from, size_t *ret_len)
 		return errno == EAGAIN ? 0 : -errno;
 	*ret_len = (size_t)n;
 	relay->eof = n == 0;
-	relay->bulk = (size_t)n == sizeof(scratch) && !relay->no_splice;
+	relay->fresh = relay->watched ? (uint32_t)n : 0;
+	relay->bulk = (size_t)n == sizeof(scratch) && !relay->no_splice &&
+		      !relay->watched;
 	return 0;
 }
 
@@ -177,11 +195,17 @@ static enum relay_result wrote(int err, int *reterr)
 	return RELAY_WRITE_ERROR;
 }
 
+enum relay_result relay_flush(struct relay *relay, int to, int *reterr)
+{
+	return wrote(flush(relay, to), reterr);
+}
+
 enum relay_result relay_pump(struct relay *relay, int from, int to, int *reterr)
 {
 	size_t len = 0;
 	int err = flush(relay, to);
 
+	relay->fresh = 0;
 	if (err || relay->eof)
 		return wrote(err, reterr);
 

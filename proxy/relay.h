@@ -22,8 +22,10 @@ struct relay {
 	struct pipe_pair *pipe;
 	uint32_t left_at, left_len;
 	uint32_t piped;
+	uint32_t fresh; /* read by the last pump; watched only */
 	bool bulk;	/* splice: the last read filled the buffer */
 	bool no_splice; /* the kernel refused once */
+	bool watched;	/* no splice: somebody looks at relay_fresh() */
 	bool eof;	/* the source ended; what is in flight still counts */
 	bool dead;	/* the destination takes no more */
 	bool shut;	/* the end was passed on */
@@ -40,9 +42,15 @@ enum relay_result {
 enum relay_result relay_pump(struct relay *relay, int from, int to,
 			     int *reterr);
 
-/* Gives it @len bytes to deliver before all others; nothing may be in flight.
+/* Delivers what is in flight, and reads nothing. */
+enum relay_result relay_flush(struct relay *relay, int to, int *reterr);
+
+/* Gives it @len bytes to deliver behind what is left; nothing may be piped.
  * Sends what @to takes now. 0, -EAGAIN (some is left), or -errno. */
 int relay_give(struct relay *relay, int to, const uint8_t *data, size_t len);
+
+/* The ->fresh bytes that the last relay_pump() of this thread read. */
+const uint8_t *relay_fresh(void);
 
 static inline bool relay_in_flight(const struct relay *relay)
 {

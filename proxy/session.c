@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -43,10 +44,17 @@ void session_drop_buffer(struct session *s)
 	s->len = s->cap = s->used = 0;
 }
 
+static void stop_watching(struct session *s)
+{
+	if (s->hangup)
+		event_free(STEAL(s->hangup));
+}
+
 void session_end(struct session *s)
 {
 	s->state = SESSION_ENDED;
 	event_del(s->readable);
+	stop_watching(s);
 	close_fd(&s->fd);
 	session_drop_buffer(s);
 	set_timer(s, 0);
@@ -124,6 +132,14 @@ void session_deny_with(struct session *s, enum reason reason,
 	say_no(s, no, len);
 }
 
+/* 502 is for a server that said no, 504 for one that did not answer (RFC 9110
+ * section 15.6.5), be it the one that knows the address. */
+static bool is_late(const char *detail)
+{
+	return detail && (strcasestr(detail, "timed out") ||
+			  strcasestr(detail, "no answer"));
+}
+
 static void on_flow(void *arg, struct flow *flow,
 		    const struct flow_result *result)
 {
@@ -134,13 +150,10 @@ static void on_flow(void *arg, struct flow *flow,
 	size_t len;
 
 	s->flow = flow;
+	stop_watching(s);
 	if (!verdict->allow) {
-		/* 502 is for a server that said no, 504 for one that did not
-		 * answer (RFC 9110 section 15.6.5). */
-		bool late = result->detail &&
-			    strcasestr(result->detail, "timed out");
-
-		tell(s, verdict->reason, late ? 504 : 0, result->detail);
+		tell(s, verdict->reason, is_late(result->detail) ? 504 : 0,
+		     result->detail);
 		return;
 	}
 	len = s->form->accept ? s->form->accept(yes) : 0;
@@ -161,8 +174,46 @@ static void on_late_answer(struct session *s)
 {
 	static const char detail[] = "no verdict or connection in time";
 
+	stop_watching(s);
 	flow_refuse(s->flow, REASON_TIMEOUT, NULL, detail);
 	tell(s, REASON_TIMEOUT, 504, detail);
+}
+
+/* Nobody waits for the answer any more: reset, or it ended without having said
+ * what a tunnel would be for. A transparent client may end and listen. */
+static bool hung_up(const struct session *s)
+{
+	struct pollfd p = { .fd = s->fd, .events = POLLIN | POLLRDHUP };
+	char byte;
+
+	if (poll(&p, 1, 0) <= 0)
+		return false;
+	if (p.revents & (POLLERR | POLLHUP))
+		return true;
+	return (p.revents & POLLRDHUP) && s->door != DOOR_TRANSPARENT &&
+	       s->len == s->used &&
+	       recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static void on_hangup(evutil_socket_t fd, short what, void *arg)
+{
+	struct session *s = arg;
+
+	(void)fd;
+	(void)what;
+	if (s->state != SESSION_ASKING || !hung_up(s))
+		return;
+	stop_watching(s);
+	flow_close(STEAL(s->flow), 0, 0, "client hung up");
+	session_reset(s);
+}
+
+/* Tells when something happens on a socket that is not to be read yet. */
+static bool watch(struct session *s)
+{
+	s->hangup = event_new(s->c.base, s->fd, EV_READ | EV_ET | EV_PERSIST,
+			      on_hangup, s);
+	return s->hangup && !event_add(s->hangup, NULL);
 }
 
 void session_ask(struct session *s, const char *protocol, const char *sni)
@@ -177,10 +228,11 @@ void session_ask(struct session *s, const char *protocol, const char *sni)
 	s->state = SESSION_ASKING;
 	flow = (s->port == 80 ? flow_judge : flow_start)(
 		s->c.base, s->c.services, &ask, on_flow, s);
-	if (flow)
-		s->flow = flow;
-	else
-		session_reset(s);
+	s->flow = flow;
+	if (flow && watch(s))
+		return;
+	flow_close(STEAL(s->flow), 0, 0, "error");
+	session_reset(s);
 }
 
 static bool grow(struct session *s)
@@ -343,6 +395,7 @@ void session_free(struct session *s)
 		   s->state == SESSION_RELAY ? "shutdown" : "refused");
 	if (s->readable)
 		event_free(s->readable);
+	stop_watching(s);
 	if (s->timer)
 		event_free(s->timer);
 	close_fd(&s->fd);

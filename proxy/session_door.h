@@ -43,6 +43,7 @@ struct session {
 	enum session_state state;
 	int fd;
 	struct event *readable, *timer;
+	struct event *hangup; /* ASKING only */
 	uint8_t *buf; /* client bytes from @used on are not yet dealt with */
 	size_t len, cap, used;
 	size_t discarded;
@@ -58,6 +59,8 @@ struct session {
 	char shown[256]; /* as sent, where it is malformed */
 	struct agree agree;
 	struct policy *policy; /* @agree's; a reload must not take it away */
+	/* RELAY, TLS: which of its messages the tunnel holds. */
+	enum { HELLO_FIRST, HELLO_ANSWER, HELLO_SECOND } hello;
 
 	struct flow *flow;
 	struct tunnel *tunnel;

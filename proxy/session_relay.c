@@ -3,6 +3,10 @@
  * session_relay.c - a session after its flow was allowed: the socket belongs to
  * a tunnel, which holds the client's first bytes until agree_check() has seen
  * them, or to an exchange, which judges request by request.
+ *
+ * TLS: only the first hello passes; the rest is held until the server's answer
+ * shows that there won't be a second one, or that has been seen as well.
+ * HTTP on a port of its own: the socket goes on to an exchange.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -24,34 +28,144 @@ static void settled(struct session *s)
 			*s->agree.sni ? s->agree.sni : NULL);
 }
 
-static enum sniff conclude(struct session *s, enum sniff found)
+static void on_exchange_closed(void *arg)
+{
+	struct session *s = arg;
+
+	flow_close(STEAL(s->flow), 0, 0, "eof");
+	s->exchange = NULL;
+	session_end(s);
+}
+
+/* False if that ended the session. */
+static bool start_exchange(struct session *s, int fd, const uint8_t *data,
+			   size_t len, bool fixed)
+{
+	const struct exchange_config config = {
+		.base = s->c.base,
+		.services = s->c.services,
+		.sandbox = s->c.sandbox,
+		.door = s->door,
+		.src_ip = s->c.src_ip,
+		.src_port = s->c.src_port,
+		.host = fixed && *s->host ? s->host : NULL,
+		.address = fixed ? s->address : (struct ip){ .len = 0 },
+		.port = fixed ? s->port : 0,
+		.closed = on_exchange_closed,
+		.arg = s,
+	};
+
+	if (!exchange_start(&config, fd, data, len, &s->exchange))
+		return true;
+	s->exchange = NULL;
+	session_end(s);
+	return false;
+}
+
+/* Records what @agree has against it, and tells the client. */
+static enum sniff refuse(struct session *s)
 {
 	uint8_t alert[7];
 
-	if (found == SNIFF_DONE)
-		settled(s);
-	if (found != SNIFF_BAD)
-		return found;
 	flow_refuse(s->flow, s->agree.reason,
 		    *s->agree.sni ? s->agree.sni : NULL, s->agree.detail);
-	if (s->agree.protocol == PROTOCOL_TLS && s->tunnel)
+	if (s->agree.protocol == PROTOCOL_TLS)
 		tunnel_refuse_with(s->tunnel, alert,
 				   refuse_tls(s->agree.reason, alert));
 	return SNIFF_BAD;
+}
+
+/* The connection that was made for all of it is not used. */
+static enum sniff go_to_exchange(struct session *s, const uint8_t *data,
+				 size_t len)
+{
+	int fd;
+
+	if (tunnel_detach(s->tunnel, &fd)) {
+		s->agree.reason = REASON_PROTOCOL;
+		s->agree.detail = "HTTP where the server spoke first";
+		return refuse(s);
+	}
+	s->tunnel = NULL;
+	flow_close(STEAL(s->flow), 0, 0, "http: a flow for each request");
+	start_exchange(s, fd, data, len, true);
+	return SNIFF_BAD;
+}
+
+/* The first message is whole and agrees. */
+static enum sniff accept_first(struct session *s, const uint8_t *data,
+			       size_t len)
+{
+	settled(s);
+	if (s->agree.protocol == PROTOCOL_HTTP)
+		return go_to_exchange(s, data, len);
+	if (s->agree.protocol != PROTOCOL_TLS)
+		return SNIFF_DONE;
+	s->hello = HELLO_ANSWER;
+	tunnel_await(s->tunnel, s->agree.hello_len);
+	return SNIFF_MORE;
+}
+
+static enum sniff on_second(struct session *s, const uint8_t *data, size_t len)
+{
+	size_t pass;
+	enum sniff found = agree_second(&s->agree, data, len, &pass);
+
+	if (found == SNIFF_BAD)
+		return refuse(s);
+	if (found == SNIFF_MORE)
+		tunnel_pass(s->tunnel, pass);
+	return found;
 }
 
 static enum sniff on_classify(void *arg, const uint8_t *data, size_t len)
 {
 	struct session *s = arg;
 
-	return conclude(s, agree_check(&s->agree, data, len));
+	if (s->hello != HELLO_FIRST)
+		return on_second(s, data, len);
+	switch (agree_check(&s->agree, data, len)) {
+	case SNIFF_DONE:
+		return accept_first(s, data, len);
+	case SNIFF_BAD:
+		return refuse(s);
+	case SNIFF_MORE:
+		break;
+	}
+	return SNIFF_MORE;
 }
 
-static enum sniff on_incomplete(void *arg, const uint8_t *data, size_t len)
+static enum sniff on_incomplete(void *arg, const uint8_t *data, size_t len,
+				bool ended)
 {
 	struct session *s = arg;
 
-	return conclude(s, agree_incomplete(&s->agree, data, len));
+	if (s->hello == HELLO_ANSWER)
+		agree_late(&s->agree, "the server did not answer in time");
+	else if (s->hello == HELLO_SECOND)
+		agree_late(&s->agree, "second ClientHello never completed");
+	else if (agree_incomplete(&s->agree, data, len, ended) != SNIFF_BAD)
+		return SNIFF_DONE;
+	return refuse(s);
+}
+
+static enum tunnel_answer on_answer(void *arg, const uint8_t *data, size_t len)
+{
+	struct session *s = arg;
+
+	switch (agree_answer(&s->agree, data, len)) {
+	case TLS_ANSWER_MORE:
+		return TUNNEL_WATCH;
+	case TLS_ANSWER_FINAL:
+		return TUNNEL_RELEASE;
+	case TLS_ANSWER_RETRY:
+		s->hello = HELLO_SECOND;
+		return TUNNEL_CLASSIFY;
+	case TLS_ANSWER_BAD:
+		break;
+	}
+	refuse(s);
+	return TUNNEL_REFUSE;
 }
 
 static void on_progress(void *arg, uint64_t up, uint64_t down)
@@ -74,37 +188,22 @@ static void on_tunnel_closed(void *arg, uint64_t up, uint64_t down,
 	session_end(s);
 }
 
-static void on_exchange_closed(void *arg)
-{
-	struct session *s = arg;
-
-	flow_close(STEAL(s->flow), 0, 0, "eof");
-	s->exchange = NULL;
-	session_end(s);
-}
-
 static const struct tunnel_ops held = {
 	.classify = on_classify,
 	.incomplete = on_incomplete,
-	.progress = on_progress,
-	.closed = on_tunnel_closed,
-};
-
-/* The first message has been seen already. */
-static const struct tunnel_ops agreed = {
+	.answer = on_answer,
 	.progress = on_progress,
 	.closed = on_tunnel_closed,
 };
 
 void session_tunnel(struct session *s, int server_fd)
 {
-	const struct tunnel_ops *ops = s->form == &form_tls ? &agreed : &held;
 	static const struct tunnel_limits limits = { .idle_ms = 0 };
 	int fd = steal_fd(&s->fd);
 
 	s->state = SESSION_RELAY;
 	if (tunnel_new(s->c.base, fd, server_fd, unread(s), s->len - s->used,
-		       &limits, ops, s, &s->tunnel)) {
+		       &limits, &held, s, &s->tunnel)) {
 		s->tunnel = NULL;
 		session_end(s);
 		return;
@@ -114,29 +213,11 @@ void session_tunnel(struct session *s, int server_fd)
 
 void session_exchange(struct session *s, bool fixed)
 {
-	const struct exchange_config config = {
-		.base = s->c.base,
-		.services = s->c.services,
-		.sandbox = s->c.sandbox,
-		.door = s->door,
-		.src_ip = s->c.src_ip,
-		.src_port = s->c.src_port,
-		.host = fixed && *s->host ? s->host : NULL,
-		.address = fixed ? s->address : (struct ip){ .len = 0 },
-		.port = fixed ? s->port : 0,
-		.closed = on_exchange_closed,
-		.arg = s,
-	};
 	int fd = steal_fd(&s->fd);
 
 	event_del(s->readable);
 	event_del(s->timer);
 	s->state = SESSION_RELAY;
-	if (exchange_start(&config, fd, unread(s), s->len - s->used,
-			   &s->exchange)) {
-		s->exchange = NULL;
-		session_end(s);
-		return;
-	}
-	session_drop_buffer(s);
+	if (start_exchange(s, fd, unread(s), s->len - s->used, fixed))
+		session_drop_buffer(s);
 }

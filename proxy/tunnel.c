@@ -29,6 +29,7 @@
 
 #define IDLE_MS	       (3600 * 1000)
 #define CLASSIFY_MS    (10 * 1000)
+#define ANSWER_MS      (60 * 1000)
 #define PROGRESS_MS    (30 * 1000)
 #define PROGRESS_BYTES (10 * 1000 * 1000)
 
@@ -85,13 +86,37 @@ void tunnel_abort(struct tunnel *t, uint64_t *ret_up, uint64_t *ret_down)
 		free(t);
 }
 
+int tunnel_detach(struct tunnel *t, int *ret_client_fd)
+{
+	const struct relay *down = &t->relay[SERVER];
+	struct hold *hold;
+
+	if (down->bytes || relay_in_flight(down))
+		return -EBUSY;
+	hold = STEAL(t->hold);
+	event_del(&t->side[CLIENT].readable);
+	*ret_client_fd = steal_fd(&t->side[CLIENT].fd);
+	sock_reset_on_close(t->side[SERVER].fd);
+	release(t);
+	t->hold = hold; /* freed by whoever asked */
+	t->aborted = true;
+	return 0;
+}
+
+/* Where more can be held, or nothing is. */
+static bool has_room(const struct tunnel *t)
+{
+	return !t->hold || t->hold->len < SNIFF_MAX;
+}
+
 /* What side @i waits for. */
 static short side_mask(const struct tunnel *t, int i)
 {
 	const struct relay *out = &t->relay[i], *in = &t->relay[!i];
 	short mask = 0;
 
-	if (!out->eof && !out->dead && !relay_in_flight(out))
+	if (!out->eof && !out->dead && !relay_in_flight(out) &&
+	    (i == SERVER || has_room(t)))
 		mask |= EV_READ;
 	if (!in->dead && relay_in_flight(in))
 		mask |= EV_WRITE;
@@ -105,10 +130,7 @@ static int64_t next_alarm(const struct tunnel *t)
 
 	if (t->unreported_ms && t->unreported_ms + PROGRESS_MS < at)
 		at = t->unreported_ms + PROGRESS_MS;
-	if (t->hold && t->hold->since_ms &&
-	    t->hold->since_ms + t->classify_ms < at)
-		at = t->hold->since_ms + t->classify_ms;
-	return at;
+	return tunnel_hold_alarm(t) < at ? tunnel_hold_alarm(t) : at;
 }
 
 static void set_alarm(struct tunnel *t, int64_t now, int64_t at)
@@ -177,6 +199,11 @@ static bool report(struct tunnel *t, int64_t now)
 /* After every event: what follows from the state. May free @t. */
 static void settle(struct tunnel *t, int64_t now)
 {
+	if (t->hold && t->hold->awaiting && t->relay[SERVER].dead) {
+		/* No answer gets to the client: it has nothing more to say. */
+		relay_drop(&t->relay[CLIENT]);
+		t->relay[CLIENT].dead = true;
+	}
 	if (t->relay[CLIENT].dead)
 		hold_free(STEAL(t->hold)); /* there is nobody to give it to */
 	if (relay_over(&t->relay[CLIENT]) && !t->hold &&
@@ -227,13 +254,20 @@ void tunnel_write_failed(struct tunnel *t, int i, int error)
 		t->how = tunnel_lost(i, error);
 }
 
-/* Moves what can be moved from side @from. */
-static void pump(struct tunnel *t, int from)
+/* Moves what can be moved from side @from. False if the tunnel is gone. */
+static bool pump(struct tunnel *t, int from, int64_t now)
 {
 	struct relay *r = &t->relay[from];
+	const int to = t->side[!from].fd;
+	enum relay_result result;
 	int error = 0;
 
-	switch (relay_pump(r, t->side[from].fd, t->side[!from].fd, &error)) {
+	/* What a client with held bytes says is not read here. */
+	if (from == CLIENT && t->hold)
+		result = relay_flush(r, to, &error);
+	else
+		result = relay_pump(r, t->side[from].fd, to, &error);
+	switch (result) {
 	case RELAY_IDLE:
 	case RELAY_BLOCKED:
 		break;
@@ -248,6 +282,9 @@ static void pump(struct tunnel *t, int from)
 		tunnel_write_failed(t, !from, error);
 		break;
 	}
+	if (from == SERVER && t->hold && t->hold->awaiting)
+		return tunnel_answered(t, now);
+	return true;
 }
 
 static void on_readable(int fd, short what, void *arg)
@@ -263,8 +300,8 @@ static void on_readable(int fd, short what, void *arg)
 	if (i == CLIENT && t->hold) {
 		if (!tunnel_held_readable(t, now))
 			return;
-	} else {
-		pump(t, i);
+	} else if (!pump(t, i, now)) {
+		return;
 	}
 	if (report(t, now))
 		settle(t, now);
@@ -280,27 +317,19 @@ static void on_writable(int fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	t->active_ms = now;
-	pump(t, !i);
-	if (report(t, now))
+	if (pump(t, !i, now) && report(t, now))
 		settle(t, now);
 }
 
 static void on_timer(int fd, short what, void *arg)
 {
 	struct tunnel *t = arg;
-	struct hold *hold = t->hold;
 	int64_t now = now_ms();
 
 	(void)fd;
 	(void)what;
-	if (hold && hold->len && !hold->looked) {
-		if (!tunnel_judge(t, false))
-			return;
-	} else if (hold && hold->since_ms &&
-		   now - hold->since_ms >= t->classify_ms) {
-		if (!tunnel_judge(t, true))
-			return;
-	}
+	if (t->hold && !tunnel_hold_timer(t, now))
+		return;
 	if (now - t->active_ms >= t->idle_ms) {
 		tunnel_finish(t, "idle timeout", true, true);
 		return;
@@ -368,6 +397,8 @@ int tunnel_new(struct event_base *base, int client_fd, int server_fd,
 	t->idle_ms = limits && limits->idle_ms ? limits->idle_ms : IDLE_MS;
 	t->classify_ms = limits && limits->classify_ms ? limits->classify_ms
 						       : CLASSIFY_MS;
+	t->answer_ms =
+		limits && limits->answer_ms ? limits->answer_ms : ANSWER_MS;
 	event_assign(&t->timer, base, -1, 0, on_timer, t);
 	for (int i = CLIENT; i <= SERVER; i++) {
 		t->side[i].tunnel = t;

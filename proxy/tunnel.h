@@ -4,11 +4,14 @@
  * pooled pipes once a read fills the buffer; half-close kept; idle timeout.
  *
  * The client's first bytes can be held until they are classified, while the
- * server's already flow (it may speak first).
+ * server's already flow (it may speak first). Some of them can be let through
+ * and the rest held until it is known what the server makes of those: TLS may
+ * start twice.
  */
 #ifndef PROXY_TUNNEL_H
 #define PROXY_TUNNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,15 +20,27 @@
 struct event_base;
 struct tunnel;
 
+enum tunnel_answer {
+	TUNNEL_WATCH,	 /* show me the next bytes too */
+	TUNNEL_CLASSIFY, /* classify() is asked again */
+	TUNNEL_RELEASE,	 /* nothing is held any more */
+	TUNNEL_REFUSE,	 /* as BAD of classify() */
+};
+
 struct tunnel_ops {
-	/* All client bytes so far (at most SNIFF_MAX). DONE: let them and what
-	 * follows through; MORE: wait; BAD: the tunnel ends with "refused" and
-	 * no held byte goes upstream. NULL: nothing is held. */
+	/* All client bytes held so far (at most SNIFF_MAX). DONE: let them and
+	 * what follows through; MORE: wait; BAD: the tunnel ends with "refused"
+	 * and no held byte goes upstream. NULL: nothing is held. */
 	enum sniff (*classify)(void *arg, const uint8_t *data, size_t len);
-	/* The client half-closed or was silent for 10 s (or @held_ms) while held
-	 * bytes were incomplete: BAD ends it, DONE lets them through. Required
-	 * with classify. */
-	enum sniff (*incomplete)(void *arg, const uint8_t *data, size_t len);
+	/* Held bytes did not become complete: the client half-closed (@ended),
+	 * or 10 s passed, or the server did not answer (then @len may be 0).
+	 * BAD ends it, DONE lets them through. Required with classify. */
+	enum sniff (*incomplete)(void *arg, const uint8_t *data, size_t len,
+				 bool ended);
+	/* After tunnel_await(): what the server says next, each byte once. It
+	 * goes to the client whatever the answer. Required with that. */
+	enum tunnel_answer (*answer)(void *arg, const uint8_t *data,
+				     size_t len);
 	/* Every 10 MB or 30 s with traffic. May be NULL. */
 	void (*progress)(void *arg, uint64_t up, uint64_t down);
 	/* Once, at the end; both sockets are closed. @how: static text: "eof",
@@ -38,6 +53,7 @@ struct tunnel_ops {
 struct tunnel_limits {
 	unsigned idle_ms;     /* both ways silent; 0: 1 h */
 	unsigned classify_ms; /* 0: 10 s */
+	unsigned answer_ms;   /* after tunnel_await(); 0: 60 s */
 };
 
 /* Takes both sockets, which must be non-blocking (closed also on failure).
@@ -52,9 +68,23 @@ int tunnel_new(struct event_base *base, int client_fd, int server_fd,
  * any of the ops. NULL is fine. */
 void tunnel_abort(struct tunnel *tunnel, uint64_t *ret_up, uint64_t *ret_down);
 
-/* What to send to the client before it is closed when classify() refuses, e.g.
- * a TLS alert. At most 64 bytes; copied. Call from within classify(). */
+/* What to send to the client before it is closed when it is refused, e.g. a TLS
+ * alert. At most 64 bytes; copied. Call from within classify(), incomplete() or
+ * answer(). */
 void tunnel_refuse_with(struct tunnel *tunnel, const void *data, size_t len);
+
+/* The first @len held bytes go up now and are not shown again. Call from within
+ * classify(), which returns MORE. */
+void tunnel_pass(struct tunnel *tunnel, size_t len);
+/* The same; and what else the client says is held, unseen, until answer() has
+ * made up its mind, or the server has ended, which is a release. */
+void tunnel_await(struct tunnel *tunnel, size_t len);
+
+/* Ends it without closed(), but for the client's socket, which is the caller's
+ * now. Call from within classify(), whose bytes stay valid until it returns;
+ * what it returns does not matter. -EBUSY if the server spoke: then there is
+ * more to this connection than the held bytes. */
+int tunnel_detach(struct tunnel *tunnel, int *ret_client_fd);
 
 /* Frees pipes kept for reuse. */
 void tunnel_pool_free(void);

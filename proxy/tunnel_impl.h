@@ -28,7 +28,7 @@ struct tunnel {
 	struct event_base *base;
 	struct hold *hold; /* NULL: nothing is held */
 	const char *how;   /* what went wrong first */
-	unsigned idle_ms, classify_ms;
+	unsigned idle_ms, classify_ms, answer_ms;
 	int64_t active_ms;     /* when bytes last moved */
 	int64_t unreported_ms; /* since when there is progress to report */
 	int64_t alarm_ms;      /* when the timer rings */
@@ -51,11 +51,18 @@ const char *tunnel_lost(int side, int error);
  * still to be read. */
 void tunnel_write_failed(struct tunnel *t, int i, int error);
 
-/* tunnel_hold.c: both are false if the tunnel is gone after it. */
+/* When the timer has to look at the hold; INT64_MAX: not. */
+int64_t tunnel_hold_alarm(const struct tunnel *t);
+
+/* tunnel_hold.c: all are false if the tunnel is gone after it. */
 
 /* Asks what the held bytes are; @last: there will be no more of them. */
 bool tunnel_judge(struct tunnel *t, bool last);
 /* The client wrote, or ended, before it is clear what it speaks. */
 bool tunnel_held_readable(struct tunnel *t, int64_t now_ms);
+/* The server wrote, or ended, while its answer is awaited. */
+bool tunnel_answered(struct tunnel *t, int64_t now_ms);
+/* The timer rang. */
+bool tunnel_hold_timer(struct tunnel *t, int64_t now_ms);
 
 #endif

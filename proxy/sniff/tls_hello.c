@@ -61,9 +61,12 @@ static enum sniff record_header(struct wire *w, bool first, size_t *ret_len,
 	return SNIFF_DONE;
 }
 
-/* Puts the handshake message together. */
-static enum sniff collect(struct wire w, struct message *m, enum reason *reterr)
+/* Puts the handshake message together; @ret_len: where its last record ends. */
+static enum sniff collect(struct wire w, struct message *m, size_t *ret_len,
+			  enum reason *reterr)
 {
+	const uint8_t *const start = w.at;
+
 	for (bool first = true;; first = false) {
 		size_t record = 0, here, want;
 		enum sniff s = record_header(&w, first, &record, reterr);
@@ -84,8 +87,10 @@ static enum sniff collect(struct wire w, struct message *m, enum reason *reterr)
 			return bad(reterr, REASON_MALFORMED);
 		if (want && m->len - here + record > want)
 			return bad(reterr, REASON_MALFORMED);
-		if (want && m->len == want)
+		if (want && m->len == want) {
+			*ret_len = (size_t)(w.at - start);
 			return SNIFF_DONE;
+		}
 		if (here < record)
 			return SNIFF_MORE;
 	}
@@ -164,7 +169,7 @@ enum sniff tls_hello_parse(const uint8_t *data, size_t len,
 	enum sniff s;
 
 	m.len = 0;
-	s = collect(wire_of(data, len), &m, reterr);
+	s = collect(wire_of(data, len), &m, &hello.len, reterr);
 	if (s == SNIFF_MORE && len >= SNIFF_MAX)
 		return bad(reterr, REASON_MALFORMED);
 	if (s != SNIFF_DONE)

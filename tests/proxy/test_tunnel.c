@@ -32,6 +32,15 @@ struct world {
 	enum sniff say, say_incomplete;
 	size_t done_at; /* classify(): DONE from this length on; 0: never */
 	unsigned asked, asked_incomplete;
+	bool ended;
+
+	/* classify() passes @first bytes and awaits an answer once; then one
+	 * byte at a time. */
+	bool awaits, awaited;
+	size_t first;
+	enum tunnel_answer say_answer;
+	unsigned answers;
+	size_t answer_len;
 	size_t seen; /* the most it was shown */
 	const char *alert;
 
@@ -40,12 +49,45 @@ struct world {
 	bool abort_on_report;
 };
 
+/* "x" passes one by one, "." ends it, "!" is refused. */
+static enum sniff let_some_through(struct world *w, const uint8_t *data,
+				   size_t len)
+{
+	size_t n = 0;
+
+	if (!w->awaited) {
+		w->awaited = true;
+		tunnel_await(w->tunnel, w->first);
+		return SNIFF_MORE;
+	}
+	while (n < len && data[n] == 'x')
+		n++;
+	if (n < len && data[n] == '.')
+		return SNIFF_DONE;
+	if (n < len && data[n] == '!')
+		return SNIFF_BAD;
+	tunnel_pass(w->tunnel, n);
+	return SNIFF_MORE;
+}
+
+static enum tunnel_answer on_answer(void *arg, const uint8_t *data, size_t len)
+{
+	struct world *w = arg;
+
+	assert_true(len > 0);
+	assert_non_null(data);
+	w->answers++;
+	w->answer_len += len;
+	return w->say_answer;
+}
+
 static enum sniff on_classify(void *arg, const uint8_t *data, size_t len)
 {
 	struct world *w = arg;
 
-	(void)data;
 	w->asked++;
+	if (w->awaits)
+		return let_some_through(w, data, len);
 	assert_true(len >= w->seen && len <= SNIFF_MAX);
 	w->seen = len;
 	if (w->done_at)
@@ -55,13 +97,15 @@ static enum sniff on_classify(void *arg, const uint8_t *data, size_t len)
 	return w->say;
 }
 
-static enum sniff on_incomplete(void *arg, const uint8_t *data, size_t len)
+static enum sniff on_incomplete(void *arg, const uint8_t *data, size_t len,
+				bool ended)
 {
 	struct world *w = arg;
 
 	(void)data;
-	assert_true(len > 0);
+	assert_true(len > 0 || w->awaits);
 	w->asked_incomplete++;
+	w->ended = ended;
 	return w->say_incomplete;
 }
 
@@ -93,6 +137,7 @@ static const struct tunnel_ops plain = { .progress = on_progress,
 					 .closed = on_closed };
 static const struct tunnel_ops holding = { .classify = on_classify,
 					   .incomplete = on_incomplete,
+					   .answer = on_answer,
 					   .progress = on_progress,
 					   .closed = on_closed };
 
@@ -583,6 +628,236 @@ static void test_classify_timeout(void **state)
 	expect_reset(w->server);
 }
 
+static void await(struct world *w, const char *first,
+		  const struct tunnel_limits *limits)
+{
+	w->awaits = true;
+	w->awaited = false;
+	w->first = 5;
+	w->answers = 0;
+	w->answer_len = 0;
+	w->asked_incomplete = 0;
+	begin(w, &holding, first, limits, 0);
+	expect(w, -1, w->server, "hello");
+	assert_true(w->awaited);
+}
+
+/* What is behind the first part waits for the answer, and for what is made of
+ * it; what the server says is never held. */
+static void test_answers(void **state)
+{
+	struct world *w = *state;
+
+	w->say_answer = TUNNEL_WATCH;
+	await(w, "hello", NULL);
+	expect(w, w->server, w->client, "wait");
+	send(w->client, "early", 5, 0);
+	expect(w, w->server, w->client, "wait");
+	assert_int_equal(w->answers, 2);
+	expect_nothing(w->server);
+	w->say_answer = TUNNEL_RELEASE;
+	expect(w, w->server, w->client, "go");
+	expect(w, -1, w->server, "early");
+	expect(w, w->client, w->server, "more");
+	expect(w, w->server, w->client, "unseen");
+	assert_int_equal(w->answer_len, 10);
+	assert_int_equal(w->asked, 1);
+	tunnel_abort(w->tunnel, NULL, NULL);
+	close_fd(&w->client);
+	close_fd(&w->server);
+
+	w->say_answer = TUNNEL_CLASSIFY;
+	await(w, "helloxxa", NULL);
+	expect(w, w->server, w->client, "again");
+	expect(w, -1, w->server, "xx");
+	tunnel_abort(w->tunnel, NULL, NULL);
+	close_fd(&w->client);
+	close_fd(&w->server);
+
+	await(w, "hello", NULL);
+	expect(w, w->server, w->client, "again");
+	expect(w, w->client, w->server, "xx");
+	expect(w, w->client, w->server, "x");
+	send(w->client, "x.rest", 6, 0);
+	expect(w, -1, w->server, "x.rest");
+	expect(w, w->client, w->server, "!");
+	shutdown(w->client, SHUT_WR);
+	close_fd(&w->server);
+	until_closed(w);
+	assert_int_equal(w->answers, 1);
+}
+
+/* Neither answer nor second part may be what lets bytes through. */
+static void test_answers_refused(void **state)
+{
+	static const enum tunnel_answer answer[] = { TUNNEL_REFUSE,
+						     TUNNEL_CLASSIFY };
+	struct world *w = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(answer); i++) {
+		w->say_answer = answer[i];
+		await(w, "hellox!secret", NULL);
+		expect(w, w->server, w->client, "what?");
+		until_closed(w);
+		assert_string_equal(w->how, "refused");
+		assert_int_equal(w->up, 5);
+		expect_reset(w->server);
+		close_fd(&w->client);
+		close_fd(&w->server);
+	}
+}
+
+/* The client ends before the answer: with nothing held, with something. */
+static void test_end_while_awaiting(void **state)
+{
+	struct world *w = *state;
+
+	w->say_answer = TUNNEL_CLASSIFY;
+	await(w, "hello", NULL);
+	shutdown(w->client, SHUT_WR);
+	turn(w, 40);
+	expect_end(w->server);
+	expect(w, w->server, w->client, "late");
+	close_fd(&w->server);
+	until_closed(w);
+	assert_string_equal(w->how, "eof");
+	assert_int_equal(w->answers, 0);
+	close_fd(&w->client);
+
+	w->say_incomplete = SNIFF_BAD;
+	await(w, "helloxa", NULL);
+	shutdown(w->client, SHUT_WR);
+	turn(w, 40);
+	expect_nothing(w->server);
+	assert_false(w->closed);
+	expect(w, w->server, w->client, "again");
+	until_closed(w);
+	assert_true(w->ended);
+	assert_int_equal(w->asked_incomplete, 1);
+	assert_string_equal(w->how, "refused");
+	close_fd(&w->client);
+	close_fd(&w->server);
+
+	/* A server that has said its last asks for nothing any more. */
+	await(w, "hellosome", NULL);
+	shutdown(w->server, SHUT_WR);
+	expect(w, -1, w->server, "some");
+	close_fd(&w->client);
+	close_fd(&w->server);
+	until_closed(w);
+	assert_int_equal(w->answers, 0);
+
+	/* A client that is gone gets none. */
+	await(w, "hellosome", NULL);
+	reset(&w->client);
+	until_closed(w);
+	assert_int_equal(w->up, 5);
+	expect_reset(w->server);
+}
+
+/* More than can be held waits in the kernel. */
+static void test_much_while_awaiting(void **state)
+{
+	struct world *w = *state;
+	struct talker c = { .send = 4 * MIB, .seed = 3 };
+	struct talker s = { .expect_seed = 3 };
+
+	w->say_answer = TUNNEL_RELEASE;
+	await(w, "hello", NULL);
+	c.fd = w->client;
+	start(&c);
+	turn(w, 200);
+	expect_nothing(w->server);
+	assert_false(w->closed);
+	s.fd = w->server;
+	expect(w, w->server, w->client, "go");
+	start(&s);
+	shutdown(w->server, SHUT_WR);
+	until_closed(w);
+	finish(&c, 0);
+	finish(&s, c.send);
+}
+
+static void test_answer_timeout(void **state)
+{
+	const struct tunnel_limits limits = { .classify_ms = 200,
+					      .answer_ms = 600 };
+	struct world *w = *state;
+	int64_t start_ms;
+
+	w->say_incomplete = SNIFF_BAD;
+	w->say_answer = TUNNEL_CLASSIFY;
+	start_ms = clock_ms();
+	await(w, "hello", &limits);
+	until_closed(w);
+	assert_in_range(clock_ms() - start_ms, 580, 2000);
+	assert_false(w->ended);
+	assert_string_equal(w->how, "refused");
+	close_fd(&w->client);
+	close_fd(&w->server);
+
+	await(w, "helloa", &limits);
+	start_ms = clock_ms();
+	expect(w, w->server, w->client, "again");
+	until_closed(w);
+	assert_in_range(clock_ms() - start_ms, 180, 580);
+	expect_reset(w->server);
+}
+
+static void detach(void *arg, struct tunnel *tunnel, const char *held)
+{
+	struct world *w = arg;
+	int fd;
+
+	assert_int_equal(tunnel_detach(tunnel, &fd), 0);
+	assert_int_equal(send(fd, held, strlen(held), 0), strlen(held));
+	close(fd);
+	w->closed = true;
+}
+
+static enum sniff classify_detach(void *arg, const uint8_t *data, size_t len)
+{
+	struct world *w = arg;
+	char held[64] = "";
+	int fd;
+
+	if (w->done_at) {
+		assert_int_equal(tunnel_detach(w->tunnel, &fd), -EBUSY);
+		return SNIFF_BAD;
+	}
+	memcpy(held, data, len);
+	detach(w, w->tunnel, held);
+	return SNIFF_DONE;
+}
+
+/* The client's socket lives on, the server's is reset. */
+static void test_detach(void **state)
+{
+	static const struct tunnel_ops ops = { .classify = classify_detach,
+					       .incomplete = on_incomplete,
+					       .closed = on_closed };
+	struct world *w = *state;
+
+	for (int early = 0; early < 2; early++) {
+		w->done_at = 0;
+		begin(w, &ops, early ? "GET" : NULL, NULL, 0);
+		if (!early)
+			send(w->client, "GET", 3, 0);
+		expect(w, -1, w->client, "GET");
+		assert_true(w->closed);
+		expect_end(w->client);
+		expect_reset(w->server);
+		close_fd(&w->client);
+		close_fd(&w->server);
+	}
+	w->done_at = 1;
+	begin(w, &ops, NULL, NULL, 0);
+	expect(w, w->server, w->client, "220");
+	send(w->client, "GET", 3, 0);
+	until_closed(w);
+	assert_string_equal(w->how, "refused");
+}
+
 static int64_t cpu_ms(void)
 {
 	struct rusage usage;
@@ -930,6 +1205,12 @@ int main(void)
 		TEST(test_half_closed_while_held),
 		TEST(test_half_closed_in_silence),
 		TEST(test_classify_timeout),
+		TEST(test_answers),
+		TEST(test_answers_refused),
+		TEST(test_end_while_awaiting),
+		TEST(test_much_while_awaiting),
+		TEST(test_answer_timeout),
+		TEST(test_detach),
 		TEST(test_slow_reader),
 		TEST(test_abort_with_bytes_in_flight),
 		TEST(test_abort_from_within),

@@ -12,7 +12,7 @@ import traceback
 
 from lab import Lab, TOP
 
-USER = 12345
+USER = 33  # www-data: ssh wants a name for the uid
 PROXY_VARIABLES = [name for base in ("http_proxy", "https_proxy", "all_proxy")
                    for name in (base, base.upper())]
 
@@ -51,6 +51,8 @@ class Case:
         self.work = os.path.join(lab.dir, "work-" + who)
         os.makedirs(self.work, exist_ok=True)
         self.mine(self.work)
+        # /tmp, where the lab lies, is private in a sandbox.
+        self.ca = shutil.copy(lab.ca, self.work)
 
     def mine(self, path):
         if self.who == "user":
@@ -64,7 +66,7 @@ class Case:
 
     def env(self, **more):
         return dict(os.environ, HOME=self.work, XDG_STATE_HOME=self.work +
-                    "/.state", **self.lab.trust(), **more)
+                    "/.state", **self.lab.trust(self.ca), **more)
 
     def argv(self, command, allow, args):
         self.count += 1

@@ -268,9 +268,9 @@ class Lab:
             time.sleep(0.02)
         raise RuntimeError(f"lab: {what} did not come up; logs in {self.dir}")
 
-    def trust(self):
+    def trust(self, ca=None):
         """Environment that makes clients trust the lab's CA."""
-        return {name: self.ca for name in (
+        return {name: ca or self.ca for name in (
             "CURL_CA_BUNDLE", "SSL_CERT_FILE", "GIT_SSL_CAINFO",
             "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")}
 

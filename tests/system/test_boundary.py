@@ -81,7 +81,8 @@ print(socket.gethostbyname("allowed.test") == a)
 
 
 def test_gate_killed_three_times(case):
-    process, _ = case.start("sleep", "60")
+    process, _ = case.start("sh", "-c", "echo up; sleep 60")
+    check(process.stdout.readline() == "up\n")
     for _ in range(3):
         gate = case.child(process, "gate")
         os.kill(gate, signal.SIGKILL)

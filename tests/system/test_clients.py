@@ -57,7 +57,7 @@ def test_other_port(case):
 
 
 def test_wget(case):
-    both(case, "wget", "-qO-", "--ca-certificate=" + case.lab.ca,
+    both(case, "wget", "-qO-", "--ca-certificate=" + case.ca,
          "https://allowed.test/")
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import Run, check, silent
+from harness import Run, USER, check, silent
 
 
 def test_exit_status(case):
@@ -208,7 +208,7 @@ def test_serve_is_never_open(case):
 def test_user_option(case):
     if case.who == "user":
         run = case.run("id", "-u")
-        check(run.out.strip() == "12345", run)
+        check(run.out.strip() == str(USER), run)
         check(case.run("true", args=("--user", "nobody")).status == 125)
         return
     run = case.run("id", "-un", args=("--user", "nobody"))

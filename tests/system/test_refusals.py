@@ -219,7 +219,7 @@ def test_host_mismatch(case):
     check("400" in run.out or "403" in run.out, run)
     run = case.run("curl", "-si", "-H", "Host: evilcdn.test", "http://cdn.test/host",
                    allow=("cdn.test",), proxy=False)
-    check("HTTP/1.1 400" in run.out and run.denied("name_mismatch"), run)
+    check("HTTP/1.1 403" in run.out and run.denied("name_mismatch"), run)
 
 
 def test_address_of_the_sandbox_is_not_used(case):

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_resolver.c - the resolver against a real name server on loopback.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "dns/resolver.h"
+#include "name_server.h"
+
+static struct event_base *base;
+
+struct asker {
+	struct lookup lookup;
+	unsigned done;
+	int status;
+};
+
+static void on_done(struct wait *wait, int status)
+{
+	struct lookup *lookup = CONTAINER_OF(wait, struct lookup, wait);
+	struct asker *asker = CONTAINER_OF(lookup, struct asker, lookup);
+
+	asker->done++;
+	asker->status = status;
+}
+
+static double seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void run_until_done(struct asker *asker, size_t n, double limit)
+{
+	const struct timeval tick = { .tv_usec = 20000 };
+	double end = seconds() + limit;
+
+	for (size_t i = 0; i < n; i++) {
+		while (!asker[i].done && seconds() < end) {
+			event_base_loopexit(base, &tick);
+			event_base_loop(base, EVLOOP_ONCE);
+		}
+		assert_int_equal(asker[i].done, 1);
+	}
+}
+
+static struct asker ask(struct resolver *resolver, const char *host,
+			double limit)
+{
+	struct asker asker = { .lookup.wait.done = on_done };
+
+	resolver_lookup(resolver, host, &asker.lookup);
+	run_until_done(&asker, 1, limit);
+	return asker;
+}
+
+static struct resolver *resolver_at(const struct endpoint *server, size_t n)
+{
+	struct resolver *resolver = NULL;
+
+	assert_int_equal(resolver_new(base, &resolver), 0);
+	resolver_set_servers(resolver, server, n);
+	return resolver;
+}
+
+static const struct {
+	const char *host;
+	int status;
+	size_t count;
+	const char *first;
+	uint32_t ttl;
+} rows[] = {
+	{ "a4.ok.com", 0, 1, "93.184.216.34", 77 },
+	{ "both.ok.com", 0, 2, "93.184.216.34", 50 },
+	{ "v6.ok.com", 0, 1, "2606:2800::1", 50 },
+	{ "nx.ok.com", -ENOENT, 0, NULL, 30 },
+	{ "nodata.ok.com", 0, 0, NULL, 5 },
+	{ "servfail.ok.com", -EIO, 0, NULL, 0 },
+	{ "refused.ok.com", -EIO, 0, NULL, 0 },
+	{ "big.ok.com", 0, 1, "93.184.216.34", 77 },
+	{ "noedns.ok.com", 0, 1, "93.184.216.34", 77 },
+	{ "alias.ok.com", 0, 1, "93.184.216.34", 33 },
+	{ "zero.ok.com", 0, 1, "93.184.216.34", 5 },
+	{ "forged.ok.com", 0, 1, "93.184.216.34", 77 },
+	{ "mixed.ok.com", 0, 2, "10.0.0.1", 77 },
+};
+
+static void test_table(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	char text[IP_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct asker got = ask(resolver, rows[i].host, 10);
+
+		if (got.status != rows[i].status ||
+		    got.lookup.count != rows[i].count)
+			fail_msg("%s: %d, %zu", rows[i].host, got.status,
+				 got.lookup.count);
+		if (rows[i].first)
+			assert_string_equal(ip_format(&got.lookup.ip[0], text),
+					    rows[i].first);
+		if (rows[i].ttl)
+			assert_int_equal(got.lookup.ttl, rows[i].ttl);
+	}
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+static void test_cached(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	struct asker asker = { .lookup.wait.done = on_done };
+	static const char *const hosts[] = { "a4.ok.com", "nx.ok.com",
+					     "nodata.ok.com" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+		struct asker first = ask(resolver, hosts[i], 5);
+		size_t before = server_count(server);
+
+		asker.done = 0;
+		resolver_lookup(resolver, hosts[i], &asker.lookup);
+		assert_int_equal(asker.done, 1); /* at once */
+		assert_int_equal(asker.status, first.status);
+		assert_int_equal(asker.lookup.count, first.lookup.count);
+		assert_true(asker.lookup.ttl <= first.lookup.ttl);
+		assert_int_equal(server_count(server), before);
+		resolver_flush(resolver);
+		ask(resolver, hosts[i], 5);
+		assert_int_equal(server_count(server), before + 2);
+	}
+	/* Failures are not remembered. */
+	ask(resolver, "servfail.ok.com", 5);
+	size_t before = server_count(server);
+	ask(resolver, "servfail.ok.com", 5);
+	assert_true(server_count(server) > before);
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+static void test_coalesced(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	struct asker asker[20] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(asker); i++) {
+		asker[i].lookup.wait.done = on_done;
+		resolver_lookup(resolver, "a4.ok.com", &asker[i].lookup);
+	}
+	/* One of them goes away. */
+	resolver_cancel(resolver, &asker[7].lookup);
+	assert_int_equal(asker[7].done, 0);
+	asker[7] = asker[0];
+	run_until_done(asker, 7, 5);
+	run_until_done(asker + 8, ARRAY_SIZE(asker) - 8, 5);
+	assert_int_equal(server_count(server), 2);
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+static void test_failover(void **state)
+{
+	struct name_server *server = server_start();
+	const struct endpoint two[] = { { ip_v4(0x7f000001), 1 },
+					server->at };
+	struct resolver *resolver = resolver_at(two, 2);
+	double begin = seconds();
+
+	(void)state;
+	/* Nobody listens on port 1: ICMP says so, the next one is asked. */
+	assert_int_equal(ask(resolver, "a4.ok.com", 5).lookup.count, 1);
+	assert_true(seconds() - begin < 1.5);
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+static void test_silent(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	double begin = seconds();
+
+	(void)state;
+	/* Two seconds, twice, each with an id of its own. */
+	struct asker got = ask(resolver, "silent.ok.com", 8);
+	assert_int_equal(got.status, -ETIMEDOUT);
+	assert_true(seconds() - begin > 3 && seconds() - begin < 6);
+	assert_int_equal(server_count(server), 4);
+	begin = seconds();
+	got = ask(resolver, "slow6.ok.com", 5);
+	assert_int_equal(got.lookup.count, 1);
+	assert_int_equal(got.lookup.ttl, 5);
+	assert_true(seconds() - begin < 1.5);
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+static void test_no_server(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(NULL, 0);
+
+	(void)state;
+	assert_int_equal(ask(resolver, "a4.ok.com", 1).status, -EIO);
+	resolver_set_servers(resolver, &server->at, 1);
+	assert_int_equal(ask(resolver, "a4.ok.com", 5).status, 0);
+	/* None again: what was cached is forgotten too. */
+	resolver_set_servers(resolver, NULL, 0);
+	assert_int_equal(ask(resolver, "a4.ok.com", 1).status, -EIO);
+	assert_int_equal(server_count(server), 2);
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+static void test_cancel_and_free(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	struct asker asker[3] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		asker[i].lookup.wait.done = on_done;
+	resolver_lookup(resolver, "silent.ok.com", &asker[0].lookup);
+	resolver_lookup(resolver, "silent.ok.com", &asker[1].lookup);
+	resolver_lookup(resolver, "silent2.ok.com", &asker[2].lookup);
+	resolver_cancel(resolver, &asker[0].lookup);
+	resolver_cancel(resolver, &asker[0].lookup); /* harmless */
+	resolver_cancel(resolver, &asker[2].lookup);
+	event_base_loop(base, EVLOOP_NONBLOCK);
+	resolver_free(resolver);
+	assert_int_equal(asker[0].done, 0);
+	assert_int_equal(asker[1].done, 1);
+	assert_int_equal(asker[1].status, -EIO);
+	assert_int_equal(asker[2].done, 0);
+	resolver_free(NULL);
+	server_stop(server);
+}
+
+static void test_too_many(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	enum { COUNT = 1100 };
+	struct asker *asker = calloc(COUNT, sizeof(*asker));
+	unsigned refused = 0;
+	char host[64];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT; i++) {
+		asker[i].lookup.wait.done = on_done;
+		snprintf(host, sizeof(host), "silent.n%zu.com", i);
+		resolver_lookup(resolver, host, &asker[i].lookup);
+		refused += asker[i].done && asker[i].status == -EIO;
+	}
+	assert_in_range(refused, COUNT - 1024, COUNT);
+	resolver_free(resolver);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(asker[i].done, 1);
+	free(asker);
+	server_stop(server);
+}
+
+/* --- what an off-path attacker has to guess -------------------------------- */
+
+#define SAMPLE 40
+
+/* In a process of its own, as the gate is one: asks and exits. */
+static void ask_in_child(const struct endpoint *server)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct resolver *resolver;
+		struct asker asker[SAMPLE / 2] = { 0 };
+		char host[64];
+
+		base = event_base_new();
+		resolver = resolver_at(server, 1);
+		for (size_t i = 0; i < SAMPLE / 2; i++) {
+			asker[i].lookup.wait.done = on_done;
+			snprintf(host, sizeof(host), "a4.n%zu.com", i);
+			resolver_lookup(resolver, host, &asker[i].lookup);
+		}
+		run_until_done(asker, SAMPLE / 2, 10);
+		resolver_free(resolver);
+		event_base_free(base);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static unsigned distinct(const uint16_t *v, size_t n)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t j = 0;
+
+		while (j < i && v[j] != v[i])
+			j++;
+		count += j == i;
+	}
+	return count;
+}
+
+static void test_ids_and_ports(void **state)
+{
+	struct name_server *server = server_start();
+	uint16_t id[2 * SAMPLE], port[2 * SAMPLE];
+	unsigned same_id = 0, same_port = 0, steps = 0;
+
+	(void)state;
+	ask_in_child(&server->at);
+	assert_int_equal(server_count(server), SAMPLE);
+	ask_in_child(&server->at);
+	assert_int_equal(server_count(server), 2 * SAMPLE);
+	for (size_t i = 0; i < 2 * SAMPLE; i++) {
+		id[i] = server->seen[i].id;
+		port[i] = server->seen[i].port;
+	}
+	for (size_t i = 0; i < SAMPLE; i++) {
+		same_id += id[i] == id[i + SAMPLE];
+		same_port += port[i] == port[i + SAMPLE];
+		steps += i && (uint16_t)(id[i] - id[i - 1]) <= 2;
+	}
+	/* By chance a pair of ids is equal once in 65536. */
+	assert_true(same_id <= 2);
+	assert_true(same_port <= 2);
+	assert_true(steps <= 2);
+	/* All under way at once: each has a port of its own. */
+	assert_int_equal(distinct(port, SAMPLE), SAMPLE);
+	assert_true(distinct(id, 2 * SAMPLE) > 2 * SAMPLE - 4);
+	server_stop(server);
+}
+
+/* One after the other the channel is used again, its socket is not. */
+static void test_ports_one_by_one(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	uint16_t port[SAMPLE];
+	char host[64];
+
+	(void)state;
+	for (size_t i = 0; i < SAMPLE / 2; i++) {
+		snprintf(host, sizeof(host), "a4.m%zu.com", i);
+		assert_int_equal(ask(resolver, host, 5).status, 0);
+	}
+	assert_int_equal(server_count(server), SAMPLE);
+	for (size_t i = 0; i < SAMPLE; i++)
+		port[i] = server->seen[i].port;
+	assert_true(distinct(port, SAMPLE) > SAMPLE - 4);
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+/* --- in the gate there are no files ---------------------------------------- */
+
+static void test_empty_root(void **state)
+{
+	struct name_server *server = server_start();
+	char root[] = "/tmp/sp-dns-XXXXXX";
+	int status;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	/* Whoever asks 127.0.0.1 for want of a resolv.conf asks nobody here. */
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (chroot(root) || chdir("/"))
+			_exit(2);
+		base = event_base_new();
+		struct resolver *none = resolver_at(NULL, 0);
+		struct resolver *one = resolver_at(&server->at, 1);
+		if (ask(none, "a4.ok.com", 5).status != -EIO)
+			_exit(3);
+		if (ask(one, "both.ok.com", 5).lookup.count != 2)
+			_exit(4);
+		resolver_free(none);
+		resolver_free(one);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	rmdir(root);
+	server_stop(server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_cached),
+		cmocka_unit_test(test_coalesced),
+		cmocka_unit_test(test_failover),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_no_server),
+		cmocka_unit_test(test_cancel_and_free),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_ids_and_ports),
+		cmocka_unit_test(test_ports_one_by_one),
+		cmocka_unit_test(test_empty_root),
+	};
+
+	base = event_base_new();
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	event_base_free(base);
+	return failed;
+}

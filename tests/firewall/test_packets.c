@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_packets.c - as root.
+ */
+#include "packets.h"
+
+int main(void)
+{
+	return packets_run();
+}
