@@ -108,7 +108,8 @@ static struct tally_row *row_of(struct tally *tally, const struct event *event)
 
 	row->door = (uint8_t)event->door;
 	/* The port of a DNS question is the resolver's, not the host's. */
-	if (event->dst_port && event->door != DOOR_DNS)
+	if (event->dst_port && event->kind != EVENT_DNS_QUERY &&
+	    event->kind != EVENT_DNS_ANSWER)
 		row->port = event->dst_port;
 	if (event->kind == EVENT_FINDING)
 		snprintf(row->protocol, sizeof(row->protocol), TALLY_FINDING);
@@ -128,7 +129,7 @@ static struct tally_row *origin_of(struct tally *tally,
 	for (size_t i = 0; i < tally->rows; i++) {
 		struct tally_row *row = &tally->row[i];
 
-		if (!row->allow || !row->count ||
+		if (!row->allow || !(row->count || row->dns) ||
 		    strcmp(row->host, key.host) != 0)
 			continue;
 		if (!best || row->port == event->dst_port)
@@ -161,6 +162,16 @@ static void move_failed(struct tally *tally, const struct event *event)
 	row_of(tally, event)->count++;
 }
 
+/* The name was allowed, its answer was not: no address that may be dialled. */
+static void move_unanswered(struct tally *tally, const struct event *event)
+{
+	struct tally_row *row = origin_of(tally, event);
+
+	if (row && row->dns)
+		row->dns--;
+	row_of(tally, event)->dns++;
+}
+
 static void add_count(uint32_t *count, uint32_t n)
 {
 	*count = n < UINT32_MAX - *count ? *count + n : UINT32_MAX;
@@ -174,6 +185,10 @@ void tally_add(struct tally *tally, const struct event *event)
 	switch (event->kind) {
 	case EVENT_DNS_QUERY:
 		add_count(&row_of(tally, event)->dns, 1);
+		break;
+	case EVENT_DNS_ANSWER:
+		if (!event->verdict.allow)
+			move_unanswered(tally, event);
 		break;
 	case EVENT_FLOW_OPEN:
 	case EVENT_HTTP_REQUEST:

@@ -13,6 +13,43 @@ pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(CAPNG REQUIRED IMPORTED_TARGET libcap-ng)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 
+# Dynamic linking is a third of the time of a short session, which executes us
+# three times. So the program carries those libraries that the system has as an
+# archive; its tests do not (libssl.so brings its own libcrypto.so).
+set(static_default ON)
+if(SALLYPORT_SANITIZE OR SALLYPORT_FUZZ)
+	set(static_default OFF)
+endif()
+option(SALLYPORT_STATIC_LIBS "Carry libraries inside the binary where possible"
+	${static_default})
+
+# sallyport_carry(PACKAGE ARCHIVE): instead of the shared PkgConfig::PACKAGE.
+function(sallyport_carry package archive)
+	find_library(SALLYPORT_${package}_ARCHIVE NAMES ${archive}
+		HINTS ${${package}_LIBDIR})
+	mark_as_advanced(SALLYPORT_${package}_ARCHIVE)
+	if(NOT SALLYPORT_${package}_ARCHIVE)
+		return()
+	endif()
+	get_target_property(shared PkgConfig::${package}
+		INTERFACE_LINK_LIBRARIES)
+	set(ours $<STREQUAL:$<TARGET_PROPERTY:NAME>,sallyport>)
+	set_target_properties(PkgConfig::${package} PROPERTIES
+		INTERFACE_LINK_LIBRARIES
+		"$<IF:${ours},${SALLYPORT_${package}_ARCHIVE},${shared}>")
+endfunction()
+
+if(SALLYPORT_STATIC_LIBS)
+	sallyport_carry(EVENT libevent_core.a)
+	sallyport_carry(CRYPTO libcrypto.a)
+	sallyport_carry(CARES libcares.a)
+	sallyport_carry(YAML libyaml.a)
+	sallyport_carry(NFTNL libnftnl.a)
+	sallyport_carry(MNL libmnl.a)
+	sallyport_carry(NFLOG libnetfilter_log.a)
+	sallyport_carry(CAPNG libcap-ng.a)
+endif()
+
 # sallyport_library(NAME DEPS...): every .c file of this folder.
 function(sallyport_library name)
 	file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.c

@@ -16,11 +16,12 @@ endif()
 add_compile_definitions(_GNU_SOURCE SALLYPORT_VERSION="${PROJECT_VERSION}")
 add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Wvla
 	-Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
-	-fno-strict-aliasing -fstack-protector-strong)
+	-fno-strict-aliasing -fstack-protector-strong
+	-ffunction-sections -fdata-sections)
 if(SALLYPORT_WERROR)
 	add_compile_options(-Werror)
 endif()
-add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack,--as-needed)
+add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack,--as-needed,--gc-sections)
 
 include(CheckCCompilerFlag)
 include(CheckPIESupported)

@@ -314,8 +314,11 @@ static void refuse_stranger(struct filter *filter, const struct dns_peer *peer,
 			    enum dns_parse parsed,
 			    const struct dns_query *question)
 {
-	const struct dns_reply reply = { .rcode = DNS_REFUSED,
-					 .ede = DNS_EDE_PROHIBITED };
+	const struct dns_reply reply = {
+		.rcode = DNS_REFUSED,
+		.ede = DNS_EDE_PROHIBITED,
+		.ede_text = "this client is in no sandbox"
+	};
 
 	if (!tenants_stranger(filter->tenants) || parsed == DNS_PARSE_IGNORE)
 		filter->reply(filter->ctx, peer, NULL, 0);

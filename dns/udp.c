@@ -22,15 +22,10 @@
 #define TURNS_MAX   4 /* batches before others on the loop get their turn */
 #define CONTROL_MAX 256
 
-union control {
-	char buf[CONTROL_MAX];
-	struct cmsghdr align;
-};
-
 /* One packet in either direction. */
 struct packet {
 	union sockaddr_any peer;
-	union control control;
+	_Alignas(struct cmsghdr) uint8_t control[CONTROL_MAX];
 	struct iovec iov;
 	uint8_t data[DNS_QUERY_MAX];
 };
@@ -79,7 +74,7 @@ static bool read_peer(struct msghdr *msg, struct dns_peer *peer)
 }
 
 /* Says where the answer has to leave from. */
-static void write_source(struct msghdr *msg, union control *control,
+static void write_source(struct msghdr *msg, uint8_t *control,
 			 const struct dns_peer *peer)
 {
 	bool v4 = peer->dst.len == 4;
@@ -88,8 +83,8 @@ static void write_source(struct msghdr *msg, union control *control,
 	size_t len = v4 ? sizeof(info4) : sizeof(info6);
 	struct cmsghdr *c;
 
-	memset(control, 0, sizeof(*control));
-	msg->msg_control = control->buf;
+	memset(control, 0, CONTROL_MAX);
+	msg->msg_control = control;
 	msg->msg_controllen = CMSG_SPACE(len);
 	c = CMSG_FIRSTHDR(msg);
 	c->cmsg_level = v4 ? IPPROTO_IP : IPPROTO_IPV6;
@@ -145,7 +140,7 @@ void udp_reply(struct udp *udp, const struct dns_peer *peer, const void *data,
 				.msg_iovlen = 1 };
 	msg->msg_namelen =
 		ip_to_sockaddr(&peer->src, peer->src_port, &packet->peer);
-	write_source(msg, &packet->control, peer);
+	write_source(msg, packet->control, peer);
 	if (udp->waiting == 0)
 		evtimer_add(udp->flush, &now);
 	if (++udp->waiting == BATCH)
@@ -181,8 +176,8 @@ static unsigned receive(struct udp *udp)
 			.msg_namelen = sizeof(packet->peer),
 			.msg_iov = &packet->iov,
 			.msg_iovlen = 1,
-			.msg_control = packet->control.buf,
-			.msg_controllen = sizeof(packet->control.buf),
+			.msg_control = packet->control,
+			.msg_controllen = sizeof(packet->control),
 		};
 	}
 	do {

@@ -92,7 +92,8 @@ int canon_chain(struct canon *canon, const struct nftnl_chain *chain)
 				 flags);
 	return canon_add(
 		canon,
-		"chain %s flags %u type %s hook %u priority %d policy %u device %s%s",
+		"chain %s flags %u type %s hook %u priority %d policy %u "
+		"device %s%s",
 		text_or_none(name), flags,
 		text_or_none(nftnl_chain_get_str(chain, NFTNL_CHAIN_TYPE)),
 		nftnl_chain_get_u32(chain, NFTNL_CHAIN_HOOKNUM),
@@ -120,7 +121,8 @@ int canon_set(struct canon *canon, const struct nftnl_set *set)
 	const uint64_t timeout = nftnl_set_get_u64(set, NFTNL_SET_TIMEOUT);
 	return canon_add(
 		canon,
-		"set %s flags %x key %u of %u data %u of %u object %u size %u timeout %llu gc %u policy %u expressions %d fields%s",
+		"set %s flags %x key %u of %u data %u of %u object %u "
+		"size %u timeout %llu gc %u policy %u expressions %d fields%s",
 		text_or_none(nftnl_set_get_str(set, NFTNL_SET_NAME)),
 		nftnl_set_get_u32(set, NFTNL_SET_FLAGS),
 		nftnl_set_get_u32(set, NFTNL_SET_KEY_TYPE),

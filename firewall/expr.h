@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * expr.h - the expressions that our rules are made of, by name. Each adds to
- * @rule; a rule without memory for one is marked and refused by plan_finish().
- * For firewall/ only.
+ * expr.h - the expressions that our rules are made of, by name. Each adds one
+ * or two to the rule; want of memory sticks in the list, for whoever made it to
+ * check at the end. For firewall/ only.
  */
 #ifndef FIREWALL_EXPR_H
 #define FIREWALL_EXPR_H

@@ -39,7 +39,8 @@ struct ruleset_link {
 	struct ip gateway; /* ours on this link */
 };
 
-/* @fd: a NETLINK_NETFILTER socket made in the namespace; taken. 0 or -errno. */
+/* @fd: a NETLINK_NETFILTER socket made in the namespace; taken, also on error.
+ * 0 or -errno. */
 int nft_open(int fd, struct nft **ret_nft);
 void nft_close(struct nft *nft);
 
@@ -54,6 +55,7 @@ int ruleset_verify(struct nft *nft, const struct ruleset_spec *spec,
 		   const struct ruleset_link *links, size_t n, char *ret_digest,
 		   char *reterr, size_t cap);
 
+/* Del: all that the interface has goes, its flows too; absent is no error. */
 int ruleset_link_add(struct nft *nft, const struct ruleset_link *link,
 		     uint16_t proxy_port);
 int ruleset_link_del(struct nft *nft, const struct ruleset_link *link,

@@ -1,44 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * filter.h - seccomp programs: the gate's and the ledger's, and what is needed
- * to write one.
- *
- * Only the native calls exist. A 32-bit call would not be seen by rules on
- * socket(2), it goes through socketcall(2): such a process is killed.
- *
- * Arguments of type int are compared as 32 bits: the kernel ignores the upper
- * half, so a rule that looked at it could be stepped around (flatpak,
- * CVE-2019-10063).
+ * filter.h - putting a seccomp program into force. What the programs say is
+ * written in filter_children.c and filter_sandbox.c; libseccomp turns it into
+ * BPF when sallyport is built (filter_main.c), not in every session.
  */
 #ifndef LAUNCH_FILTER_H
 #define LAUNCH_FILTER_H
 
-#include <seccomp.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "launch/isolate.h"
 
-#define INT_MASK 0xffffffffu
-#define ARG_INT(arg, value) \
-	SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, INT_MASK, (uint32_t)(value))
-#define ARG_BITS(arg, mask, value) \
-	SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, (uint64_t)(mask), (uint64_t)(value))
+/* Stands for the pid of the process itself until filter_apply(). */
+#define FILTER_PID 0x7f5a11feu
 
 /* Installs the role's filter for good. 0 or -errno. */
 int filter_apply(enum isolate_role role);
-
-/* A filter that does @action unless a rule says otherwise. NULL without
- * memory. */
-scmp_filter_ctx seccomp_filter_new(uint32_t action);
-
-/* @action for the calls of these names; a name that this architecture does not
- * have is skipped. 0 or -errno. */
-int filter_add_list(scmp_filter_ctx ctx, uint32_t action,
-		    const char *const *name, size_t n);
-
-/* @action for the call @nr if @arg matches. */
-int filter_add(scmp_filter_ctx ctx, uint32_t action, int nr,
-	       struct scmp_arg_cmp arg);
 
 #endif

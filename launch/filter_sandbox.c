@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "launch/filter.h"
+#include "launch/filter_rules.h"
 
 /* What a sandboxed command is refused, with EPERM. */
 static const char *const refused[] = {
@@ -189,24 +189,8 @@ static int add_refusals(scmp_filter_ctx ctx)
 	return r ? -EINVAL : 0;
 }
 
-int isolate_sandbox_filter(void)
+int filter_write_sandbox(scmp_filter_ctx *ret_ctx)
 {
-	AUTO_FD int fd = memfd_create("sallyport-filter", MFD_CLOEXEC);
-	scmp_filter_ctx ctx;
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	ctx = seccomp_filter_new(SCMP_ACT_ALLOW);
-	if (!ctx)
-		return -ENOMEM;
-	r = add_refusals(ctx);
-	if (r == 0)
-		r = seccomp_export_bpf(ctx, fd);
-	seccomp_release(ctx);
-	if (r < 0)
-		return r;
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
-	return steal_fd(&fd);
+	*ret_ctx = seccomp_filter_new(SCMP_ACT_ALLOW);
+	return *ret_ctx ? add_refusals(*ret_ctx) : -ENOMEM;
 }

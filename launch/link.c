@@ -14,6 +14,8 @@
 
 #include "launch/rtnl.h"
 
+#define MARK_PRIORITY 100 /* of the rule, after `local` and before `main` */
+
 static int check_name(const char *name)
 {
 	size_t len = strnlen(name, IFNAMSIZ);
@@ -181,6 +183,8 @@ static int add_mark_rule(int route, uint32_t mark, uint32_t table)
 
 	rtnl_start(&m, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, &body,
 		   sizeof(body));
+	/* Without a priority of its own, the same rule would be added twice. */
+	mnl_attr_put_u32(m.nlh, FRA_PRIORITY, MARK_PRIORITY);
 	mnl_attr_put_u32(m.nlh, FRA_FWMARK, mark);
 	mnl_attr_put_u32(m.nlh, FRA_FWMASK, UINT32_MAX);
 	mnl_attr_put_u32(m.nlh, FRA_TABLE, table);

@@ -189,8 +189,11 @@ int link_watch(void)
 	AUTO_FD int fd =
 		socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
 		       NETLINK_ROUTE);
+	const struct sockaddr_nl any = { .nl_family = AF_NETLINK };
 
-	if (fd < 0)
+	/* A socket without an address of its own is not told anything: it looks
+	 * like the sender. */
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&any, sizeof(any)) < 0)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
 		if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP,

@@ -6,13 +6,12 @@
 #include "policy/build.h"
 
 #include <errno.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "policy/digest.h"
 #include "policy/part.h"
 #include "policy/presets.h"
 #include "policy/words.h"
@@ -238,20 +237,13 @@ static int add_part(struct draft *draft, const struct part *part)
 	}
 }
 
-/* No configuration file of OpenSSL: the gate has no files, and a digest needs
- * none. */
-static int digest(const void *data, size_t len, char *ret_hex)
+static void digest(const void *data, size_t len, char *ret_hex)
 {
-	uint8_t md[EVP_MAX_MD_SIZE];
-	unsigned n = 0;
+	struct digest sum;
 
-	if (!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) ||
-	    !EVP_Digest(len ? data : "", len, md, &n, EVP_sha256(), NULL) ||
-	    n != 32)
-		return -ENOMEM;
-	for (unsigned i = 0; i < n; i++)
-		snprintf(ret_hex + 2 * (size_t)i, 3, "%02x", md[i]);
-	return 0;
+	digest_begin(&sum);
+	digest_add(&sum, data, len);
+	digest_end(&sum, ret_hex);
 }
 
 static int add_parts(struct draft *draft, const void *data, size_t len)
@@ -290,9 +282,8 @@ int policy_build(const void *data, size_t len, struct policy **ret_policy,
 	atomic_init(&policy->refs, 1);
 	policy->limits = default_limits;
 	policy->upstream_system = true;
-	ret = digest(data, len, policy->digest);
-	if (ret == 0)
-		ret = add_parts(&draft, data, len);
+	digest(data, len, policy->digest);
+	ret = add_parts(&draft, data, len);
 	if (ret == 0)
 		ret = index_build(policy);
 	if (ret < 0)

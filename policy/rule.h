@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "policy/digest.h"
 #include "policy/policy.h"
 
 #define UPSTREAM_MAX  8
@@ -54,7 +55,7 @@ struct literal_list {
 
 struct policy {
 	atomic_uint refs;
-	char digest[65];
+	char digest[DIGEST_HEX];
 	char *name;
 	struct limits limits;
 	struct rule_list all;	      /* owns them; in the order written */

@@ -24,6 +24,7 @@
 #define REQUEST_LINE_MAX (16 * 1024) /* servers take no longer one */
 
 static const char h2_preface[] = "PRI * HTTP/2";
+#define H2_PREFACE_LEN (sizeof(h2_preface) - 1)
 
 static const char *const methods[] = {
 	"GET",	   "HEAD",  "POST",  "PUT",	"DELETE",
@@ -103,9 +104,10 @@ static enum protocol sniff_line(const uint8_t *line, size_t len)
 		return lf ? PROTOCOL_OTHER : PROTOCOL_UNKNOWN;
 	if (!word || !is_blank(line[word]))
 		return PROTOCOL_OTHER;
-	if (end >= sizeof(h2_preface) - 1 &&
-	    !memcmp(line, h2_preface, sizeof(h2_preface) - 1))
-		return PROTOCOL_HTTP2;
+	if (!memcmp(line, h2_preface,
+		    end < H2_PREFACE_LEN ? end : H2_PREFACE_LEN) &&
+	    (end >= H2_PREFACE_LEN || !lf))
+		return end < H2_PREFACE_LEN ? PROTOCOL_UNKNOWN : PROTOCOL_HTTP2;
 	if (is_method_and_path(line, word, end) || has_version(line, end))
 		return PROTOCOL_HTTP;
 	for (size_t i = word; i < end; i++)

@@ -81,6 +81,19 @@ static void test_one_flow_is_one_connection(void **state)
 	assert_string_equal(tally->row[0].rule, "policy.yaml:3");
 }
 
+static void test_an_answer_that_will_not_do(void **state)
+{
+	struct tally *tally = *state;
+
+	add(tally, of(EVENT_DNS_QUERY, "b.example", true, REASON_RULE));
+	add(tally,
+	    of(EVENT_DNS_ANSWER, "b.example", false, REASON_FORBIDDEN_ADDRESS));
+	assert_int_equal(row(tally, "b.example", true)->dns, 0);
+	assert_int_equal(row(tally, "b.example", false)->dns, 1);
+	assert_int_equal(row(tally, "b.example", false)->reason,
+			 REASON_FORBIDDEN_ADDRESS);
+}
+
 static void test_refusals(void **state)
 {
 	struct tally *tally = *state;
@@ -174,6 +187,7 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_flow_is_one_connection),
+		TEST(test_an_answer_that_will_not_do),
 		TEST(test_refusals),
 		TEST(test_failed_dial_is_no_connection),
 		TEST(test_others),

@@ -7,14 +7,14 @@
 #define TESTS_DNS_FAKE_SERVICES_H
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "dns/lease.h"
-#include "policy_text.h"
 #include "policy/services.h"
+#include "policy_text.h"
 
 struct fake {
 	struct services services;
@@ -26,8 +26,8 @@ struct fake {
 	const char *address[4]; /* what resolve() gives */
 	struct cidr uplink;
 	char log[16384];
-	uint32_t count;	    /* of the last event */
-	char detail[1024];  /* of the last event */
+	uint32_t count;	   /* of the last event */
+	char detail[1024]; /* of the last event */
 	char src[IP_TEXT_MAX], dst[IP_TEXT_MAX], protocol[8];
 	unsigned records;
 };

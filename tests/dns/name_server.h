@@ -107,8 +107,10 @@ static inline uint16_t server_records(const struct asked *asked,
 		server_rr(b, 5, 33, "\6target\3net\0", 12);
 		if (!a)
 			return 1;
-		wirebuf_put(b, "\6target\3net\0\0\1\0\1\0\0\0\x63\0\4\x5d"
-			       "\xb8\xd8\x22", 12 + 14);
+		wirebuf_put(b,
+			    "\6target\3net\0\0\1\0\1\0\0\0\x63\0\4\x5d"
+			    "\xb8\xd8\x22",
+			    12 + 14);
 		return 2;
 	}
 	if ((aaaa && server_is(asked, "both")) ||
@@ -134,11 +136,11 @@ static inline size_t server_answer(const struct asked *asked, uint8_t *buf,
 	struct wirebuf b = wirebuf_of(buf, cap);
 	bool noedns = server_is(asked, "noedns") && asked->edns;
 	bool cut = server_is(asked, "big") && !asked->tcp;
-	unsigned rcode = server_is(asked, "nx")	      ? 3 :
-			 server_is(asked, "servfail") ? 2 :
-			 server_is(asked, "refused")  ? 5 :
-			 noedns			      ? 1 :
-							0;
+	unsigned rcode = server_is(asked, "nx")		? 3
+			 : server_is(asked, "servfail") ? 2
+			 : server_is(asked, "refused")	? 5
+			 : noedns			? 1
+							: 0;
 	bool opt = asked->edns && !noedns;
 	uint8_t *counts;
 
@@ -147,14 +149,16 @@ static inline size_t server_answer(const struct asked *asked, uint8_t *buf,
 	wirebuf_u16(&b, 1);
 	counts = wirebuf_reserve(&b, 6);
 	memset(counts, 0, 6);
-	counts[5] = opt;
+	counts[5] = opt ? 1 : 0;
 	wirebuf_put(&b, asked->data + 12, asked->question_len);
 	if (!rcode && !cut)
 		counts[1] = (uint8_t)server_records(asked, &b);
 	if (rcode == 3) {
 		counts[3] = 1;
-		server_rr(&b, 6, 40, "\0\0\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1"
-				     "\0\0\0\x1e", 22);
+		server_rr(&b, 6, 40,
+			  "\0\0\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1"
+			  "\0\0\0\x1e",
+			  22);
 	}
 	if (opt)
 		wirebuf_put(&b, "\0\0\x29\4\xd0\0\0\0\0\0\0", 11);
@@ -182,8 +186,8 @@ static inline void server_forge(struct name_server *s,
 	}
 }
 
-static inline void server_note(struct name_server *s,
-			       const struct asked *asked, uint16_t port)
+static inline void server_note(struct name_server *s, const struct asked *asked,
+			       uint16_t port)
 {
 	pthread_mutex_lock(&s->lock);
 	if (s->count < SEEN_MAX) {

@@ -17,7 +17,7 @@
 #include "dns/lease.h"
 #include "policy_text.h"
 
-#define ENTRY_LEN (lease_table_size() / LEASE_MAX)
+#define ENTRY_LEN  (lease_table_size() / LEASE_MAX)
 #define ENTRY_HOST 24 /* where the name is in an entry */
 
 static struct policy *policy;
@@ -86,9 +86,9 @@ static void test_lease(void **state)
 	ip = lease(table, "x.wild.com", true);
 	assert_string_equal(lease_name(table, &ip), "x.wild.com");
 
-	static const char *const strangers[] = { "198.18.0.0", "198.18.0.3",
+	static const char *const strangers[] = { "198.18.0.0",	   "198.18.0.3",
 						 "198.17.255.255", "0.0.0.0",
-						 "198.19.0.1",	 "::1",
+						 "198.19.0.1",	   "::1",
 						 "255.255.255.255" };
 	for (size_t i = 0; i < ARRAY_SIZE(strangers); i++) {
 		assert_true(ip_parse(strangers[i], &ip));
@@ -113,8 +113,8 @@ static void test_survives(void **state)
 		struct lease_table *own = NULL;
 		bool is_new;
 
-		if (lease_table_attach(fd, &own) ||
-		    admit(own, "x.wild.com") || admit(own, "y.wild.com") ||
+		if (lease_table_attach(fd, &own) || admit(own, "x.wild.com") ||
+		    admit(own, "y.wild.com") ||
 		    lease_get(own, "y.wild.com", &ip, &is_new))
 			_exit(1);
 		_exit(0);
@@ -173,8 +173,8 @@ static void test_limits(void **state)
 
 static void test_full(void **state)
 {
-	struct policy *large = policy_text(
-		"version: 1\nallow: ['*.wild.com']\n");
+	struct policy *large =
+		policy_text("version: 1\nallow: ['*.wild.com']\n");
 	AUTO_FD int fd = file();
 	struct lease_table *table = attach(fd);
 	const struct question question = { .host = "x.wild.com" };
@@ -185,9 +185,9 @@ static void test_full(void **state)
 	bool is_new;
 
 	(void)state;
-	policy_text_limits(large,
-			   (struct limits){ .names = 9999,
-					    .names_per_wildcard = 9999 });
+	policy_text_limits(
+		large,
+		(struct limits){ .names = 9999, .names_per_wildcard = 9999 });
 	for (; names <= LEASE_MAX; names++) {
 		snprintf(host, sizeof(host), "n%u.wild.com", names);
 		if (lease_admit(table, large, host, rule) != REASON_RULE)
@@ -218,8 +218,9 @@ static void corrupt(int fd, size_t offset, const void *data, size_t len)
 
 static void test_corrupt(void **state)
 {
-	static const size_t offsets[] = { 0, 8, 16, ENTRY_HOST, ENTRY_HOST + 3,
-					  ENTRY_HOST + 200 };
+	static const size_t offsets[] = {
+		0, 8, 16, ENTRY_HOST, ENTRY_HOST + 3, ENTRY_HOST + 200
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(offsets); i++) {
@@ -321,8 +322,8 @@ int main(void)
 	policy = policy_text("version: 1\n"
 			     "allow: [ok.com, ok2.com, ok3.com, '*.wild.com', "
 			     "'*.other.com']\n");
-	policy_text_limits(policy, (struct limits){ .names = 6,
-						    .names_per_wildcard = 3 });
+	policy_text_limits(
+		policy, (struct limits){ .names = 6, .names_per_wildcard = 3 });
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	policy_unref(policy);
 	return failed;

@@ -13,17 +13,19 @@
 #include "base/cleanup.h"
 #include "dns/answer.h"
 
-#define HEADER(flags, qd, an, ns, ar)                                   \
+#define HEADER(flags, qd, an, ns, ar) \
 	"\x12\x34" flags "\x00" qd "\x00" an "\x00" ns "\x00" ar
-#define PLAIN HEADER("\x01\x00", "\x01", "\x00", "\x00", "\x00")
+#define PLAIN	 HEADER("\x01\x00", "\x01", "\x00", "\x00", "\x00")
 #define WITH_OPT HEADER("\x01\x00", "\x01", "\x00", "\x00", "\x01")
-#define NAME_OK "\x02" \
-		"ok\x03" \
-		"com\x00"
-#define A_IN "\x00\x01\x00\x01"
+#define NAME_OK  \
+	"\x02"   \
+	"ok\x03" \
+	"com\x00"
+#define A_IN	 "\x00\x01\x00\x01"
 #define BYTES(s) s, sizeof(s) - 1
-#define L63 "\x3f" \
-	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define L63    \
+	"\x3f" \
+	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 static const struct {
 	const char *what;
@@ -84,12 +86,14 @@ static const struct {
 	{ "label type 0x40", BYTES(PLAIN "\x41x\x00" A_IN), DNS_PARSE_FORMERR },
 	{ "label type 0x80", BYTES(PLAIN "\x81x\x00" A_IN), DNS_PARSE_FORMERR },
 	{ "name of 255 bytes",
-	  BYTES(PLAIN L63 L63 L63 "\x3d"
+	  BYTES(PLAIN L63 L63 L63
+		"\x3d"
 		"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 		"\0" A_IN),
 	  DNS_PARSE_OK },
 	{ "name of 256 bytes",
-	  BYTES(PLAIN L63 L63 L63 "\x3e"
+	  BYTES(PLAIN L63 L63 L63
+		"\x3e"
 		"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 		"\0" A_IN),
 	  DNS_PARSE_FORMERR },
@@ -128,7 +132,12 @@ static const struct {
 	{ BYTES("\1*\3com\0"), NULL, "*.com" },
 	{ BYTES("\3a\\b\1\"\0"), NULL, "a\\092b.\\034" },
 	{ BYTES("\1\n\1\r\0"), NULL, "\\010.\\013" },
-	{ BYTES("\3" "127\1" "0\1" "0\1" "1\0"), NULL, NULL },
+	{ BYTES("\3"
+		"127\1"
+		"0\1"
+		"0\1"
+		"1\0"),
+	  NULL, NULL },
 	{ BYTES("\5_http\4_tcp\2ok\3com\0"), "_http._tcp.ok.com",
 	  "_http._tcp.ok.com" },
 };
@@ -253,8 +262,9 @@ static void test_reply_other_kinds(void **state)
 
 	(void)state;
 	pkt = by_ldns(buf, dns_reply_build(&any, &hinfo, buf, 512));
-	assert_rr(ldns_pkt_answer(pkt),
-		  "ok.com.\t9\tIN\tHINFO\t\"ANY obsoleted\" \"See RFC 8482\"\n");
+	assert_rr(
+		ldns_pkt_answer(pkt),
+		"ok.com.\t9\tIN\tHINFO\t\"ANY obsoleted\" \"See RFC 8482\"\n");
 	assert_true(ldns_pkt_edns(pkt));
 	ldns_pkt_free(pkt);
 	pkt = by_ldns(buf, dns_reply_build(&ptr, &name, buf, 512));
@@ -388,41 +398,95 @@ static const struct {
 	const char *first;
 } answers[] = {
 	{ "one", { "a.ok.com. 77 IN A 1.2.3.4" }, NULL, 0, 1, 77, "1.2.3.4" },
-	{ "case of the owner", { "A.oK.com. 77 IN A 1.2.3.4" }, NULL, 0, 1, 77,
+	{ "case of the owner",
+	  { "A.oK.com. 77 IN A 1.2.3.4" },
+	  NULL,
+	  0,
+	  1,
+	  77,
 	  "1.2.3.4" },
 	{ "chain",
 	  { "a.ok.com. 300 IN CNAME b.cdn.net.", "b.cdn.net. 20 IN CNAME c.x.",
 	    "c.x. 60 IN A 9.9.9.9", "c.x. 50 IN A 9.9.9.8" },
-	  NULL, 0, 2, 20, "9.9.9.9" },
+	  NULL,
+	  0,
+	  2,
+	  20,
+	  "9.9.9.9" },
 	{ "chain out of order",
 	  { "c.x. 60 IN A 9.9.9.9", "b.cdn.net. 20 IN CNAME c.x.",
 	    "a.ok.com. 300 IN CNAME b.cdn.net." },
-	  NULL, 0, 1, 20, "9.9.9.9" },
-	{ "somebody else's record", { "b.ok.com. 5 IN A 6.6.6.6" }, NULL, 0, 0,
-	  0, NULL },
+	  NULL,
+	  0,
+	  1,
+	  20,
+	  "9.9.9.9" },
+	{ "somebody else's record",
+	  { "b.ok.com. 5 IN A 6.6.6.6" },
+	  NULL,
+	  0,
+	  0,
+	  0,
+	  NULL },
 	{ "somebody else's beside ours",
-	  { "evil.com. 5 IN A 6.6.6.6", "a.ok.com. 9 IN A 1.2.3.4" }, NULL, 0,
-	  1, 9, "1.2.3.4" },
+	  { "evil.com. 5 IN A 6.6.6.6", "a.ok.com. 9 IN A 1.2.3.4" },
+	  NULL,
+	  0,
+	  1,
+	  9,
+	  "1.2.3.4" },
 	{ "address of an alias's owner is not used",
-	  { "a.ok.com. 9 IN CNAME b.x.", "a.ok.com. 9 IN A 6.6.6.6" }, NULL, 0,
-	  0, 0, NULL },
+	  { "a.ok.com. 9 IN CNAME b.x.", "a.ok.com. 9 IN A 6.6.6.6" },
+	  NULL,
+	  0,
+	  0,
+	  0,
+	  NULL },
 	{ "two aliases",
-	  { "a.ok.com. 9 IN CNAME b.x.", "a.ok.com. 9 IN CNAME c.x." }, NULL, 0,
-	  -EBADMSG, 0, NULL },
+	  { "a.ok.com. 9 IN CNAME b.x.", "a.ok.com. 9 IN CNAME c.x." },
+	  NULL,
+	  0,
+	  -EBADMSG,
+	  0,
+	  NULL },
 	{ "circle",
-	  { "a.ok.com. 9 IN CNAME b.x.", "b.x. 9 IN CNAME a.ok.com." }, NULL, 0,
-	  -EBADMSG, 0, NULL },
-	{ "alias to nowhere", { "a.ok.com. 9 IN CNAME b.x." }, NULL, 0, 0, 0,
+	  { "a.ok.com. 9 IN CNAME b.x.", "b.x. 9 IN CNAME a.ok.com." },
+	  NULL,
+	  0,
+	  -EBADMSG,
+	  0,
+	  NULL },
+	{ "alias to nowhere",
+	  { "a.ok.com. 9 IN CNAME b.x." },
+	  NULL,
+	  0,
+	  0,
+	  0,
 	  NULL },
 	{ "other class", { "a.ok.com. 9 CH A 1.2.3.4" }, NULL, 0, 0, 0, NULL },
 	{ "other type", { "a.ok.com. 9 IN AAAA ::1" }, NULL, 0, 0, 0, NULL },
-	{ "NODATA", { NULL }, "ok.com. 30 IN SOA a. b. 1 2 3 4 20", 0, 0, 20,
+	{ "NODATA",
+	  { NULL },
+	  "ok.com. 30 IN SOA a. b. 1 2 3 4 20",
+	  0,
+	  0,
+	  20,
 	  NULL },
-	{ "NXDOMAIN", { NULL }, "ok.com. 10 IN SOA a. b. 1 2 3 4 20", 3, 0, 10,
+	{ "NXDOMAIN",
+	  { NULL },
+	  "ok.com. 10 IN SOA a. b. 1 2 3 4 20",
+	  3,
+	  0,
+	  10,
 	  NULL },
 	{ "SERVFAIL", { NULL }, NULL, 2, 0, 0, NULL },
-	{ "highest bit of the TTL", { "a.ok.com. 2147483648 IN A 1.2.3.4" },
-	  NULL, 0, 1, 0, "1.2.3.4" },
+	{ "highest bit of the TTL",
+	  { "a.ok.com. 2147483648 IN A 1.2.3.4" },
+	  NULL,
+	  0,
+	  1,
+	  0,
+	  "1.2.3.4" },
 };
 
 static void push(ldns_pkt *pkt, ldns_pkt_section section, const char *text)
@@ -436,9 +500,9 @@ static void push(ldns_pkt *pkt, ldns_pkt_section section, const char *text)
 
 static ldns_pkt *server_says(size_t row)
 {
-	ldns_pkt *pkt = ldns_pkt_query_new(ldns_dname_new_frm_str("a.ok.com."),
-					   LDNS_RR_TYPE_A, LDNS_RR_CLASS_IN,
-					   LDNS_RD);
+	ldns_pkt *pkt =
+		ldns_pkt_query_new(ldns_dname_new_frm_str("a.ok.com."),
+				   LDNS_RR_TYPE_A, LDNS_RR_CLASS_IN, LDNS_RD);
 
 	ldns_pkt_set_qr(pkt, true);
 	ldns_pkt_set_rcode(pkt, (uint8_t)answers[row].rcode);
@@ -488,8 +552,8 @@ static void test_answers(void **state)
 }
 
 #define ANSWER_HEAD "\0\0\x81\x80\0\1\0\1\0\0\0\0"
-#define Q_OK NAME_OK A_IN
-#define RR_A "\0\1\0\1\0\0\0\x3c\0\4\1\2\3\4"
+#define Q_OK	    NAME_OK A_IN
+#define RR_A	    "\0\1\0\1\0\0\0\x3c\0\4\1\2\3\4"
 
 static const struct {
 	const char *what, *data;
@@ -510,11 +574,11 @@ static const struct {
 	  -EBADMSG },
 	{ "other type",
 	  BYTES(ANSWER_HEAD NAME_OK "\0\x1c\0\1"
-			    "\xc0\x0c" RR_A),
+				    "\xc0\x0c" RR_A),
 	  -EBADMSG },
 	{ "other class",
 	  BYTES(ANSWER_HEAD NAME_OK "\0\1\0\3"
-			    "\xc0\x0c" RR_A),
+				    "\xc0\x0c" RR_A),
 	  -EBADMSG },
 	{ "pointer to itself", BYTES(ANSWER_HEAD Q_OK "\xc0\x18" RR_A),
 	  -EBADMSG },
@@ -585,8 +649,8 @@ static void test_many_records(void **state)
 		wirebuf_put(&b, BYTES(Q_OK));
 		for (unsigned i = 0; i < n; i++)
 			wirebuf_put(&b, BYTES("\xc0\x0c" RR_A));
-		int got = dns_answer_parse(buf, b.len, "ok.com", DNS_A,
-					   &answer);
+		int got =
+			dns_answer_parse(buf, b.len, "ok.com", DNS_A, &answer);
 		assert_int_equal(got, n <= 64 ? 0 : -EBADMSG);
 		if (!got)
 			assert_true(answer.count <= LOOKUP_MAX);

@@ -175,8 +175,7 @@ static void test_coalesced(void **state)
 static void test_failover(void **state)
 {
 	struct name_server *server = server_start();
-	const struct endpoint two[] = { { ip_v4(0x7f000001), 1 },
-					server->at };
+	const struct endpoint two[] = { { ip_v4(0x7f000001), 1 }, server->at };
 	struct resolver *resolver = resolver_at(two, 2);
 	double begin = seconds();
 
@@ -275,7 +274,8 @@ static void test_too_many(void **state)
 	server_stop(server);
 }
 
-/* --- what an off-path attacker has to guess -------------------------------- */
+/* --- what an off-path attacker has to guess --------------------------------
+ */
 
 #define SAMPLE 40
 
@@ -371,7 +371,8 @@ static void test_ports_one_by_one(void **state)
 	server_stop(server);
 }
 
-/* --- in the gate there are no files ---------------------------------------- */
+/* --- in the gate there are no files ----------------------------------------
+ */
 
 static void test_empty_root(void **state)
 {

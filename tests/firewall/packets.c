@@ -643,15 +643,44 @@ static void test_link_gone(void **state)
 	assert_int_equal(counters(lab).spoofed, 2);
 }
 
+static int forwarding_on(void *arg, int *ret_fds, size_t *ret_n)
+{
+	(void)arg;
+	(void)ret_fds;
+	*ret_n = 0;
+	return netns_sysctl("ipv4/ip_forward", "1");
+}
+
+/* With a hole in the first chain and forwarding on, there is the second. */
+static void test_forward(void **state)
+{
+	struct lab *lab = *state;
+	AUTO_FD int victim = frame_capture(lab, 1);
+
+	assert_int_equal(lab_nft(lab, "insert rule inet sallyport pre "
+				      "ip daddr 198.19.0.6 accept"),
+			 0);
+	assert_int_equal(
+		netns_enter(lab->gateway.fd, forwarding_on, NULL, NULL, NULL),
+		0);
+	assert_int_not_equal(attempt(lab, 0, SOCK_DGRAM, "198.19.0.6", 9), 0);
+	assert_int_equal(counters(lab).forwarded, 1);
+	const struct seen seen = read_log(lab);
+	assert_int_equal(seen.n, 1);
+	assert_string_equal(seen.last.prefix, "forwarded");
+	assert_int_equal(frame_count(victim), 0);
+}
+
 /* Without the table the namespace still leads nowhere. */
 static void test_no_rules(void **state)
 {
 	struct lab *lab = *state;
+	AUTO_FD int victim = frame_capture(lab, 1);
 
 	assert_int_equal(lab_nft(lab, "flush ruleset"), 0);
 	assert_int_not_equal(attempt(lab, 0, SOCK_STREAM, "1.1.1.1", 443), 0);
 	assert_int_not_equal(attempt(lab, 0, SOCK_DGRAM, "198.19.0.6", 9), 0);
-	assert_int_equal(frame_count(frame_capture(lab, 1)), 0);
+	assert_int_equal(frame_count(victim), 0);
 	struct ruleset_counters c;
 	assert_int_not_equal(ruleset_counters(lab->nft, &c), 0);
 }
@@ -668,7 +697,7 @@ int packets_run(void)
 		LAB_TEST(test_martians),      LAB_TEST(test_fragments),
 		LAB_TEST(test_ipv6),	      LAB_TEST(test_ethertypes),
 		LAB_TEST(test_no_listener),   LAB_TEST(test_link_gone),
-		LAB_TEST(test_no_rules),
+		LAB_TEST(test_forward),	      LAB_TEST(test_no_rules),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

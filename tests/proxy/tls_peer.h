@@ -9,6 +9,7 @@
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define EARLY_MAX 100000
@@ -163,6 +164,11 @@ static inline void tls_get_ticket(struct tls_peer *client,
 	assert_int_equal(SSL_read(client->ssl, &byte, 1), -1);
 	assert_non_null(tls_ticket);
 	assert_true(SSL_SESSION_get_max_early_data(tls_ticket) > 0);
+	/* else it counts as broken, and its ticket too */
+	SSL_set_shutdown(client->ssl,
+			 SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+	SSL_set_shutdown(server->ssl,
+			 SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 }
 
 #endif

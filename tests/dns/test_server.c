@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_server.c - the doors, with real sockets, in a network namespace in which
+ * every address is local: what a sandbox sends to any server reaches us.
+ */
+#include <event2/event.h>
+#include <ldns/ldns.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "dns/resolver.h"
+#include "dns/server.h"
+#include "fake_services.h"
+#include "name_server.h"
+
+#define LOOPBACK_IFINDEX 1
+
+static struct fake fake;
+static struct event_base *base;
+static struct dns_server *server;
+static struct resolver *resolver;
+static struct name_server *upstream;
+static pthread_t thread;
+static int stop_pipe[2];
+static struct event *stop_event;
+
+static double seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void on_stop(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	event_base_loopbreak(arg);
+}
+
+static void *serve(void *arg)
+{
+	event_base_dispatch(arg);
+	return NULL;
+}
+
+static void real_resolve(void *ctx, const char *host, struct lookup *lookup)
+{
+	(void)ctx;
+	resolver_lookup(resolver, host, lookup);
+}
+
+static void real_resolve_cancel(void *ctx, struct lookup *lookup)
+{
+	(void)ctx;
+	resolver_cancel(resolver, lookup);
+}
+
+static int setup(void **state)
+{
+	const struct ip any = ip_v4(0);
+	struct limits limits;
+
+	(void)state;
+	fake_init(&fake, "version: 1\nallow: [ok.com, '*.wild.com']\n");
+	fake.sandbox.ifindex = LOOPBACK_IFINDEX;
+	limits = *policy_limits(fake.sandbox.policy);
+	limits.dns_per_second = 100000;
+	policy_text_limits(fake.sandbox.policy, limits);
+	fake.services.resolve = real_resolve;
+	fake.services.resolve_cancel = real_resolve_cancel;
+	upstream = server_start();
+	base = event_base_new();
+	assert_int_equal(resolver_new(base, &resolver), 0);
+	resolver_set_servers(resolver, &upstream->at, 1);
+	int udp = sock_bind_udp(&any, 53, true);
+	int tcp = sock_listen_tcp(&any, 53, true);
+	assert_true(udp >= 0 && tcp >= 0);
+	assert_int_equal(
+		dns_server_new(base, udp, tcp, &fake.services, &server), 0);
+	assert_int_equal(pipe(stop_pipe), 0);
+	stop_event = event_new(base, stop_pipe[0], EV_READ, on_stop, base);
+	event_add(stop_event, NULL);
+	return pthread_create(&thread, NULL, serve, base);
+}
+
+static void stop(void)
+{
+	assert_int_equal(write(stop_pipe[1], "x", 1), 1);
+	pthread_join(thread, NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	stop();
+	event_free(stop_event);
+	close(stop_pipe[0]);
+	close(stop_pipe[1]);
+	dns_server_free(server);
+	resolver_free(resolver);
+	event_base_free(base);
+	server_stop(upstream);
+	fake_free(&fake);
+	return 0;
+}
+
+/* --- a client ------------------------------------------------------------- */
+
+static int client(int type, const char *to)
+{
+	union sockaddr_any sa;
+	struct ip ip, own = ip_v4(0x7f000001);
+	const struct timeval limit = { .tv_sec = 4 };
+	int fd = socket(AF_INET, type, 0);
+
+	assert_true(fd >= 0 && ip_parse(to, &ip));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	socklen_t len = ip_to_sockaddr(&own, 0, &sa);
+	assert_int_equal(bind(fd, &sa.sa, len), 0);
+	len = ip_to_sockaddr(&ip, 53, &sa);
+	assert_int_equal(connect(fd, &sa.sa, len), 0);
+	return fd;
+}
+
+/* A question with its length before it; returns the length of all. */
+static size_t question(const char *name, uint16_t id, uint8_t *buf)
+{
+	ldns_pkt *pkt =
+		ldns_pkt_query_new(ldns_dname_new_frm_str(name), LDNS_RR_TYPE_A,
+				   LDNS_RR_CLASS_IN, LDNS_RD);
+	AUTO_FREE uint8_t *wire = NULL;
+	size_t len;
+
+	ldns_pkt_set_id(pkt, id);
+	assert_int_equal(ldns_pkt2wire(&wire, pkt, &len), LDNS_STATUS_OK);
+	ldns_pkt_free(pkt);
+	buf[0] = (uint8_t)(len >> 8);
+	buf[1] = (uint8_t)len;
+	memcpy(buf + 2, wire, len);
+	return len + 2;
+}
+
+static unsigned rcode_of(const uint8_t *buf, ssize_t len)
+{
+	assert_true(len >= 12);
+	return buf[3] & 0xf;
+}
+
+static unsigned ask_udp(int fd, const char *name)
+{
+	uint8_t buf[2048];
+	size_t len = question(name, 7, buf);
+
+	assert_int_equal(send(fd, buf + 2, len - 2, 0), len - 2);
+	ssize_t got = recv(fd, buf, sizeof(buf), 0);
+	return rcode_of(buf, got);
+}
+
+/* Returns the length of one answer by TCP, 0 at the end. */
+static size_t read_tcp(int fd, uint8_t *buf)
+{
+	uint8_t prefix[2];
+
+	if (recv(fd, prefix, 2, MSG_WAITALL) != 2)
+		return 0;
+	size_t len = (size_t)(prefix[0] << 8 | prefix[1]);
+	assert_true(len <= 2048);
+	assert_int_equal(recv(fd, buf, len, MSG_WAITALL), len);
+	return len;
+}
+
+static unsigned ask_tcp(int fd, const char *name)
+{
+	uint8_t buf[2048];
+	size_t len = question(name, 7, buf);
+
+	assert_int_equal(send(fd, buf, len, 0), len);
+	return rcode_of(buf, (ssize_t)read_tcp(fd, buf));
+}
+
+/* Has the other side closed? */
+static bool is_closed(int fd)
+{
+	uint8_t byte;
+	ssize_t n = recv(fd, &byte, 1, 0);
+
+	return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
+/* --- UDP ------------------------------------------------------------------ */
+
+static void test_udp(void **state)
+{
+	AUTO_FD int fd = client(SOCK_DGRAM, "8.8.8.8");
+
+	(void)state;
+	/* The socket is connected: it hears 8.8.8.8 only. */
+	assert_int_equal(ask_udp(fd, "ok.com"), 0);
+	assert_int_equal(ask_udp(fd, "evil.com"), 3);
+	assert_int_equal(ask_udp(fd, "nx.wild.com"), 3);
+	assert_int_equal(ask_udp(fd, "servfail.wild.com"), 2);
+	assert_int_equal(ask_udp(fd, "priv.wild.com"), 3);
+	/* What was denied was never asked. */
+	for (size_t i = 0; i < server_count(upstream); i++)
+		assert_null(strstr(upstream->seen[i].name, "evil"));
+	assert_string_equal(fake.src, "127.0.0.1");
+	assert_string_equal(fake.dst, "8.8.8.8");
+	assert_string_equal(fake.protocol, "udp");
+}
+
+static void test_udp_case(void **state)
+{
+	AUTO_FD int fd = client(SOCK_DGRAM, "127.0.0.9");
+	uint8_t buf[2048];
+	size_t len = question("oK.CoM", 0xbeef, buf);
+
+	(void)state;
+	send(fd, buf + 2, len - 2, 0);
+	ssize_t got = recv(fd, buf, sizeof(buf), 0);
+	assert_true(got > 12);
+	assert_memory_equal(buf, "\xbe\xef", 2);
+	assert_memory_equal(buf + 12, "\2oK\3CoM\0\0\1\0\1", 12);
+	assert_memory_equal(buf + got - 4, "\xc6\x12\x00\x01", 4);
+}
+
+static void test_udp_burst(void **state)
+{
+	AUTO_FD int fd = client(SOCK_DGRAM, "1.1.1.1");
+	uint8_t buf[2048], seen[200] = { 0 };
+	size_t len;
+
+	(void)state;
+	for (uint16_t i = 0; i < 200; i++) {
+		len = question("evil.com", i, buf);
+		send(fd, buf + 2, len - 2, 0);
+	}
+	for (int i = 0; i < 200; i++) {
+		ssize_t got = recv(fd, buf, sizeof(buf), 0);
+
+		assert_int_equal(rcode_of(buf, got), 3);
+		seen[buf[0] << 8 | buf[1]]++;
+	}
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(seen[i], 1);
+}
+
+static void test_udp_junk(void **state)
+{
+	AUTO_FD int fd = client(SOCK_DGRAM, "1.1.1.1");
+	uint8_t junk[5000];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(junk); i++)
+		junk[i] = (uint8_t)(i * 31 + 7);
+	junk[2] = 0x81; /* an answer: never replied to */
+	for (size_t len = 0; len < 64; len++)
+		send(fd, junk, len, 0);
+	send(fd, junk, sizeof(junk), 0);
+	assert_int_equal(ask_udp(fd, "ok.com"), 0);
+	/* A question too long to be one. */
+	junk[2] = 1;
+	send(fd, junk, sizeof(junk), 0);
+	uint8_t buf[512];
+	assert_int_equal(rcode_of(buf, recv(fd, buf, sizeof(buf), 0)), 1);
+}
+
+/* --- TCP ------------------------------------------------------------------ */
+
+static void test_tcp(void **state)
+{
+	AUTO_FD int fd = client(SOCK_STREAM, "8.8.4.4");
+
+	(void)state;
+	assert_int_equal(ask_tcp(fd, "ok.com"), 0);
+	assert_int_equal(ask_tcp(fd, "evil.com"), 3);
+	assert_int_equal(ask_tcp(fd, "a4.wild.com"), 0);
+	assert_string_equal(fake.dst, "8.8.4.4");
+	assert_string_equal(fake.protocol, "tcp");
+}
+
+static void test_tcp_pipelined(void **state)
+{
+	AUTO_FD int fd = client(SOCK_STREAM, "8.8.4.4");
+	uint8_t buf[32768], reply[2048], seen[100] = { 0 };
+	size_t len = 0;
+
+	(void)state;
+	/* In one write, half of them to be asked upstream; then no more. */
+	for (uint16_t i = 0; i < 100; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name),
+			 i % 2 ? "evil.com" : "a4.n%u.wild.com", i / 4);
+		len += question(name, i, buf + len);
+	}
+	assert_int_equal(send(fd, buf, len, 0), len);
+	shutdown(fd, SHUT_WR);
+	for (int i = 0; i < 100; i++) {
+		assert_true(read_tcp(fd, reply) > 12);
+		unsigned id = (unsigned)(reply[0] << 8 | reply[1]);
+		assert_true(id < 100);
+		seen[id]++;
+		assert_int_equal(reply[3] & 0xf, id % 2 ? 3 : 0);
+	}
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(seen[i], 1);
+	assert_true(is_closed(fd));
+}
+
+static void test_tcp_byte_by_byte(void **state)
+{
+	AUTO_FD int fd = client(SOCK_STREAM, "8.8.4.4");
+	const int on = 1;
+	uint8_t buf[512], reply[2048];
+	size_t len = question("ok.com", 9, buf);
+
+	(void)state;
+	setsockopt(fd, IPPROTO_TCP, 1 /* TCP_NODELAY */, &on, sizeof(on));
+	for (size_t i = 0; i < len; i++) {
+		send(fd, buf + i, 1, 0);
+		usleep(2000);
+	}
+	assert_true(read_tcp(fd, reply) > 12);
+	assert_int_equal(reply[3] & 0xf, 0);
+}
+
+static void test_tcp_bad_lengths(void **state)
+{
+	static const uint8_t bad[][2] = {
+		{ 0, 0 }, { 0, 11 }, { 0xff, 0xff }, { 0x08, 0x01 }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		AUTO_FD int fd = client(SOCK_STREAM, "8.8.4.4");
+
+		send(fd, bad[i], 2, 0);
+		assert_true(is_closed(fd));
+	}
+	/* Reset in the middle of a question, with one under way. */
+	for (int i = 0; i < 50; i++) {
+		AUTO_FD int fd = client(SOCK_STREAM, "8.8.4.4");
+		uint8_t buf[512];
+		size_t len = question("silent.wild.com", 1, buf);
+
+		send(fd, buf, len, 0);
+		send(fd, "\0\x20xxx", 5, 0);
+		sock_reset_on_close(fd);
+	}
+	AUTO_FD int fd = client(SOCK_STREAM, "8.8.4.4");
+	assert_int_equal(ask_tcp(fd, "ok.com"), 0);
+}
+
+static void test_tcp_never_reads(void **state)
+{
+	AUTO_FD int deaf = client(SOCK_STREAM, "8.8.4.4");
+	AUTO_FD int other = client(SOCK_STREAM, "8.8.4.4");
+	const int small = 2048;
+	uint8_t buf[512];
+	size_t len = question("evil.com", 1, buf), sent = 0;
+
+	(void)state;
+	setsockopt(deaf, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	/* Until nothing more goes in: we stopped listening to it. */
+	for (double end = seconds() + 3; seconds() < end;) {
+		ssize_t n = send(deaf, buf, len, MSG_DONTWAIT);
+
+		if (n > 0)
+			sent += (size_t)n;
+		else
+			usleep(20000);
+		assert_true(sent < 64 << 20);
+	}
+	assert_true(send(deaf, buf, len, MSG_DONTWAIT) < 0);
+	assert_int_equal(ask_tcp(other, "ok.com"), 0);
+}
+
+static void test_tcp_too_many(void **state)
+{
+	int fd[20];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = client(SOCK_STREAM, "8.8.4.4");
+		assert_int_equal(ask_tcp(fd[i], "ok.com"), 0);
+	}
+	/* 16 a sandbox: the four that were idle for longest made room. */
+	for (size_t i = 0; i < 4; i++)
+		assert_true(is_closed(fd[i]));
+	for (size_t i = 4; i < ARRAY_SIZE(fd); i++)
+		assert_int_equal(ask_tcp(fd[i], "evil.com"), 3);
+	/* All busy: a new one is not let in. */
+	for (size_t i = 4; i < ARRAY_SIZE(fd); i++) {
+		uint8_t buf[512];
+		size_t len = question("silent.wild.com", 1, buf);
+
+		send(fd[i], buf, len, 0);
+	}
+	usleep(200000);
+	AUTO_FD int late = client(SOCK_STREAM, "8.8.4.4");
+	assert_true(is_closed(late));
+	for (size_t i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+}
+
+static void test_tcp_deadline(void **state)
+{
+	AUTO_FD int idle = client(SOCK_STREAM, "8.8.4.4");
+	AUTO_FD int trickle = client(SOCK_STREAM, "8.8.4.4");
+	double begin = seconds();
+	uint8_t buf[512];
+	size_t at = 0, len = question("ok.com", 1, buf);
+
+	(void)state;
+	/* A byte a second does not keep it open. */
+	while (seconds() - begin < 14 &&
+	       send(trickle, buf + at, 1, MSG_NOSIGNAL) == 1) {
+		at = (at + 1) % (len - 1);
+		sleep(1);
+	}
+	double took = seconds() - begin;
+	assert_true(took > 9 && took < 13);
+	assert_true(is_closed(idle));
+}
+
+/* --- who is asking ----------------------------------------------------------
+ */
+
+static int setup_stranger(void **state)
+{
+	int err = setup(state);
+
+	stop();
+	fake.sandbox.ifindex = 77;
+	fake.stranger = true;
+	char byte;
+	assert_int_equal(read(stop_pipe[0], &byte, 1), 1);
+	event_add(stop_event, NULL);
+	return err ? err : pthread_create(&thread, NULL, serve, base);
+}
+
+static void test_other_interface(void **state)
+{
+	AUTO_FD int udp = client(SOCK_DGRAM, "8.8.8.8");
+	AUTO_FD int tcp = client(SOCK_STREAM, "8.8.8.8");
+
+	(void)state;
+	assert_int_equal(ask_udp(udp, "ok.com"), 5);
+	assert_true(is_closed(tcp));
+	assert_int_equal(server_count(upstream), 0);
+}
+
+/* With questions under way everything can be freed: teardown() does. */
+static void test_free_under_way(void **state)
+{
+	AUTO_FD int udp = client(SOCK_DGRAM, "8.8.8.8");
+	AUTO_FD int tcp = client(SOCK_STREAM, "8.8.8.8");
+	uint8_t buf[512];
+	size_t len = question("silent.wild.com", 1, buf);
+
+	(void)state;
+	send(udp, buf + 2, len - 2, 0);
+	send(tcp, buf, len, 0);
+	usleep(200000);
+	assert_true(server_count(upstream) >= 2);
+}
+
+static void run(char *const argv[])
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* Every IPv4 address is ours. */
+static int own_namespace(void **state)
+{
+	char *up[] = { "ip", "link", "set", "lo", "up", NULL };
+	char *all[] = { "ip",	     "route", "add", "local",
+			"0.0.0.0/0", "dev",   "lo",  NULL };
+
+	(void)state;
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+	run(up);
+	run(all);
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_udp),
+		TEST(test_udp_case),
+		TEST(test_udp_burst),
+		TEST(test_udp_junk),
+		TEST(test_tcp),
+		TEST(test_tcp_pipelined),
+		TEST(test_tcp_byte_by_byte),
+		TEST(test_tcp_bad_lengths),
+		TEST(test_tcp_never_reads),
+		TEST(test_tcp_too_many),
+		TEST(test_tcp_deadline),
+		TEST(test_free_under_way),
+		cmocka_unit_test_setup_teardown(test_other_interface,
+						setup_stranger, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, own_namespace, NULL);
+}
