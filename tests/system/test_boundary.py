@@ -105,6 +105,53 @@ def test_ledger_killed(case):
     check(after == before, "a SYN left without a record")
 
 
+def left(case):
+    """Questions and connections that left for the allowed host."""
+    return len(case.lab.packets("port 53 or (dst host 93.184.216.34 and "
+                                "tcp[13] & 2 != 0)"))
+
+
+def test_nothing_leaves_before_its_record(case):
+    """A stopped ledger accepts nothing: not a question, not a SYN goes out
+    until it goes on."""
+    process, _ = case.start("sh", "-c", "echo up; read go; curl -s -m 30 "
+                            "https://allowed.test/; curl -s --noproxy '*' -m 30 "
+                            "https://allowed.test/", stdin=subprocess.PIPE)
+    check(process.stdout.readline() == "up\n")
+    ledger = case.child(process, "ledger")
+    os.kill(ledger, signal.SIGSTOP)
+    before = left(case)
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    time.sleep(1.5)
+    after = left(case)
+    os.kill(ledger, signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    check(after == before, "something left unrecorded")
+    check(out.count("hello") == 2 and left(case) > before, (out, err))
+
+
+def test_full_disk(case):
+    """What can't be recorded does not leave."""
+    log = f"{case.lab.dir}/full-{case.who}"
+    os.mkdir(log)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", log], check=True)
+    os.chmod(log, 0o700)
+    case.mine(log)
+    run = subprocess.run(
+        [*case.drop(), case.binary, "run", "--allow", "allowed.test", "--log", log,
+         "--", "sh", "-c", "for i in $(seq 200); do curl -s -m 5 "
+         "http://allowed.test/ || echo failed; done"], cwd=case.work,
+        env=case.env(), text=True, capture_output=True, stdin=subprocess.DEVNULL,
+        timeout=120)
+    answered = run.stdout.count("hello")
+    with open(log + "/audit.jsonl") as f:
+        recorded = [json.loads(line) for line in f]
+    subprocess.run(["umount", log], check=True)
+    asked = [r for r in recorded if r["class_uid"] == 4002]
+    check(0 < answered < 200 and answered <= len(asked), (answered, len(asked)))
+
+
 def test_host_firewall_flushed(case):
     """Rules in the machine's own namespace do not matter."""
     process, _ = case.start("python3", "-c", PROBER.format(seconds=2))
@@ -336,8 +383,8 @@ def test_start_cost(case):
 
 def test_download_is_spliced(case):
     """1 GiB by CONNECT: the payload never enters our process."""
-    process, _ = case.start("sh", "-c", "echo up; read go; curl -s "
-                            "https://allowed.test/big | wc -c",
+    process, log = case.start("sh", "-c", "echo up; read go; curl -s "
+                              "https://allowed.test/big | wc -c",
                             stdin=subprocess.PIPE)
     check(process.stdout.readline() == "up\n")
     gate = case.child(process, "gate")
@@ -359,5 +406,9 @@ def test_download_is_spliced(case):
                     spliced += int(result)
                 elif call in ("read", "write", "recvfrom", "sendto"):
                     copied += int(result)
+    with open(log + "/audit.jsonl") as f:
+        progress = [r for r in map(json.loads, f)
+                    if r.get("unmapped", {}).get("event") == "flow_progress"]
+    check(len(progress) >= 50, len(progress))
     print(f"        spliced {spliced >> 20} MiB, copied {copied >> 10} KiB")
     check(spliced >= 2 << 30 and copied < 8 << 20, (spliced, copied))
