@@ -345,7 +345,10 @@ static void on_uplink_changed(evutil_socket_t fd, short what, void *arg)
 	while (recv(fd, drop, sizeof(drop), MSG_DONTWAIT) > 0 ||
 	       errno == ENOBUFS)
 		;
-	if (upstream_prefixes(&uplink) == 0 && w->gate.sock >= 0)
+	/* Without the whole list the machine's neighbours could be dialled. */
+	if (upstream_prefixes(&uplink))
+		session_failed(w, "the machine's own prefixes can't be read");
+	else if (w->gate.sock >= 0)
 		msg_send(w->gate.sock, MSG_GATE_UPLINK, &uplink, -1);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * netns.c - a child enters the namespace, and its descriptors come back.
+ * netns.c - a child enters the namespace, and its descriptors stay.
  *
  * A process that left its namespace without being root over the old one could
- * never return, so we do not leave: a forked child unshares, opens what belongs
- * to the new namespace, sends it to us in one message and exits. Sockets keep
- * the namespace they were made in, wherever they are used.
+ * never return, so we do not leave: a child that shares our descriptors
+ * unshares, opens what belongs to the new namespace and exits. Sockets keep the
+ * namespace they were made in, wherever they are used.
  */
 #include "launch/netns.h"
 
@@ -14,31 +14,26 @@
 #include <linux/netlink.h>
 #include <net/if.h>
 #include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/sock.h"
+#include "launch/helper.h"
 
 #define NETNS_OWN   3 /* the namespace and the two netlink sockets come first */
 #define NETNS_EXTRA 8 /* and at most so many of the caller's */
-
-/* What the child says, beside the descriptors. */
-struct netns_word {
-	int32_t error;
-	uint32_t own;
-};
 
 /* One run of a child; @enter is -1 for a new namespace. */
 struct netns_job {
 	int enter;
 	netns_inside *inside;
 	void *arg;
+	/* What the child leaves behind, also when it failed. */
+	int fd[NETNS_OWN + NETNS_EXTRA];
+	size_t own, extra;
+	int error;
 };
 
 static int loopback_up(void)
@@ -65,11 +60,8 @@ static int open_own(int *fds)
 	return fds[2] < 0 ? -errno : 0;
 }
 
-/* The child's whole work; what it opens is closed by its exit. */
-static int child_work(const struct netns_job *job, int *fds, size_t *ret_n,
-		      uint32_t *ret_own)
+static int child_work(struct netns_job *job)
 {
-	size_t extra = 0, own = 0;
 	int r;
 
 	if (job->enter >= 0) {
@@ -81,77 +73,45 @@ static int child_work(const struct netns_job *job, int *fds, size_t *ret_n,
 		r = loopback_up();
 		if (r < 0)
 			return r;
-		r = open_own(fds);
+		job->own = NETNS_OWN;
+		r = open_own(job->fd);
 		if (r < 0)
 			return r;
-		own = NETNS_OWN;
 	}
-	if (job->inside) {
-		r = job->inside(job->arg, fds + own, &extra);
-		if (r < 0)
-			return r;
-		if (extra > NETNS_EXTRA)
-			return -E2BIG;
-	}
-	*ret_own = (uint32_t)own;
-	*ret_n = own + extra;
+	if (!job->inside)
+		return 0;
+	r = job->inside(job->arg, job->fd + job->own, &job->extra);
+	return r < 0 ? r : 0;
+}
+
+static int child_run(void *arg)
+{
+	struct netns_job *job = arg;
+
+	job->error = child_work(job);
 	return 0;
-}
-
-static _Noreturn void child_run(int sock, const struct netns_job *job)
-{
-	struct netns_word word = { 0 };
-	int fds[NETNS_OWN + NETNS_EXTRA];
-	size_t n = 0;
-
-	word.error = child_work(job, fds, &n, &word.own);
-	int r = fdpass_send(sock, &word, sizeof(word), fds, word.error ? 0 : n);
-	_exit(r < 0 ? 1 : 0);
-}
-
-static void reap(pid_t pid)
-{
-	/* ECHILD is fine: somebody may ignore SIGCHLD. */
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		continue;
 }
 
 static void close_all(const int *fds, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		close(fds[i]);
+		if (fds[i] >= 0)
+			close(fds[i]);
 }
 
-/* Runs @job in a child. @fds has room for FDPASS_MAX. */
-static int run(const struct netns_job *job, size_t own, int *fds, size_t *ret_n)
+static int run(struct netns_job *job)
 {
-	struct netns_word word;
-	size_t n = 0;
-	int pair[2];
+	int r;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	AUTO_FD int ours = pair[0];
-	AUTO_FD int theirs = pair[1];
-	pid_t pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0)
-		child_run(theirs, job);
-	close_fd(&theirs);
-	ssize_t len = fdpass_recv(ours, &word, sizeof(word), fds, &n, 0);
-	reap(pid);
-	if (len < 0)
-		return (int)len;
-	if (len != sizeof(word) || word.error || word.own != own || n < own ||
-	    n > own + NETNS_EXTRA) {
-		close_all(fds, n);
-		/* No message at all: the child was killed. */
-		return len == sizeof(word) && word.error < 0 ? word.error
-							     : -ECHILD;
-	}
-	*ret_n = n;
-	return 0;
+	memset(job->fd, -1, sizeof(job->fd));
+	/* A child that was killed says nothing. */
+	job->error = -ECHILD;
+	r = helper_run(child_run, job);
+	if (r == 0)
+		r = job->error;
+	if (r < 0)
+		close_all(job->fd, job->own + job->extra);
+	return r;
 }
 
 /* Hands the caller's descriptors over; those it has no room for are closed. */
@@ -169,43 +129,40 @@ static void hand_over(const int *fds, size_t n, int *ret_fds, size_t *ret_n)
 int netns_create(struct netns *ret_ns, netns_inside *inside, void *arg,
 		 int *ret_fds, size_t *ret_n)
 {
-	const struct netns_job job = {
+	struct netns_job job = {
 		.enter = -1,
 		.inside = inside,
 		.arg = arg,
 	};
-	int fds[FDPASS_MAX];
-	size_t n;
+	int r = run(&job);
 
-	int r = run(&job, NETNS_OWN, fds, &n);
 	if (r < 0)
 		return r;
 	*ret_ns = (struct netns){
-		.fd = fds[0],
-		.route = fds[1],
-		.filter = fds[2],
+		.fd = job.fd[0],
+		.route = job.fd[1],
+		.filter = job.fd[2],
 	};
-	hand_over(fds + NETNS_OWN, n - NETNS_OWN, ret_fds, ret_n);
+	hand_over(job.fd + job.own, job.extra, ret_fds, ret_n);
 	return 0;
 }
 
 int netns_enter(int ns_fd, netns_inside *inside, void *arg, int *ret_fds,
 		size_t *ret_n)
 {
-	const struct netns_job job = {
+	struct netns_job job = {
 		.enter = ns_fd,
 		.inside = inside,
 		.arg = arg,
 	};
-	int fds[FDPASS_MAX];
-	size_t n;
+	int r;
 
 	if (ns_fd < 0)
 		return -EBADF;
-	int r = run(&job, 0, fds, &n);
+	r = run(&job);
 	if (r < 0)
 		return r;
-	hand_over(fds, n, ret_fds, ret_n);
+	hand_over(job.fd, job.extra, ret_fds, ret_n);
 	return 0;
 }
 

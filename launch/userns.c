@@ -11,13 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "launch/helper.h"
 
 static int write_file(pid_t pid, const char *name, const char *text)
 {
@@ -136,63 +135,23 @@ int userns_enter(char *reterr, size_t cap)
 	return r;
 }
 
-/* A namespace needs a process to be born with: this one only waits until its
- * parent, which holds the other end of @wait, is done. */
-static _Noreturn void hold(int ready, int wait)
-{
-	char byte = 0;
-
-	if (unshare(CLONE_NEWUSER) < 0 || write(ready, &byte, 1) != 1)
-		_exit(1);
-	if (read(wait, &byte, 1) < 0)
-		_exit(1);
-	_exit(0);
-}
-
-static int open_mapped(pid_t pid, int ready, const uid_t uids[2],
-		       const gid_t gids[2])
-{
-	char path[64], byte;
-	int r, fd;
-
-	if (read(ready, &byte, 1) != 1)
-		return -EPERM;
-	r = userns_map(pid, uids[0], uids[1], gids[0], gids[1]);
-	if (r < 0)
-		return r;
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
+/* A namespace needs a process to be born with. */
 int userns_make(uid_t inside_uid, uid_t uid, gid_t inside_gid, gid_t gid)
 {
-	int ready[2], wait[2], r;
-	pid_t pid;
+	struct helper helper;
+	char path[64];
+	int r = helper_hold_userns(&helper);
 
-	if (pipe2(ready, O_CLOEXEC) < 0)
-		return -errno;
-	if (pipe2(wait, O_CLOEXEC) < 0) {
-		r = -errno;
-		close(ready[0]);
-		close(ready[1]);
+	if (r < 0)
 		return r;
+	r = userns_map(helper.pid, inside_uid, uid, inside_gid, gid);
+	if (r == 0) {
+		snprintf(path, sizeof(path), "/proc/%d/ns/user",
+			 (int)helper.pid);
+		r = open(path, O_RDONLY | O_CLOEXEC);
+		if (r < 0)
+			r = -errno;
 	}
-	pid = fork();
-	r = pid < 0 ? -errno : 0;
-	if (pid == 0) {
-		close(wait[1]);
-		hold(ready[1], wait[0]);
-	}
-	close(ready[1]);
-	close(wait[0]);
-	if (pid > 0)
-		r = open_mapped(pid, ready[0], (uid_t[]){ inside_uid, uid },
-				(gid_t[]){ inside_gid, gid });
-	close(ready[0]);
-	close(wait[1]);
-	if (pid > 0)
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
+	helper_end(&helper);
 	return r;
 }

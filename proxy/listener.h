@@ -15,7 +15,8 @@ struct listener;
 
 enum listener_kind {
 	LISTENER_EXPLICIT,    /* CONNECT, absolute-form HTTP, SOCKS5 */
-	LISTENER_TRANSPARENT, /* local address = where the sandbox meant to go */
+	LISTENER_TRANSPARENT, /* local address = where the sandbox meant to go
+			       */
 	LISTENER_TLS,	      /* `serve`: TLS to port 443, told apart by SNI */
 	LISTENER_HTTP,	      /* `serve`: HTTP to port 80, told apart by Host */
 };

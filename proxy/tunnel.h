@@ -60,9 +60,9 @@ struct tunnel_limits {
  * @first, @len: client bytes read already, copied, classified like the rest,
  * but never from within this call. @ops outlives the tunnel. 0 or -errno. */
 int tunnel_new(struct event_base *base, int client_fd, int server_fd,
-	       const uint8_t *first, size_t len, const struct tunnel_limits *limits,
-	       const struct tunnel_ops *ops, void *arg,
-	       struct tunnel **ret_tunnel);
+	       const uint8_t *first, size_t len,
+	       const struct tunnel_limits *limits, const struct tunnel_ops *ops,
+	       void *arg, struct tunnel **ret_tunnel);
 
 /* Ends it now, with RST both ways; closed() is not called. May be called from
  * any of the ops. NULL is fine. */

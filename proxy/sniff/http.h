@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * http.h - an HTTP/1 request head (RFC 9112), as pieces of the buffer it came in.
+ * http.h - an HTTP/1 request head (RFC 9112), as pieces of the buffer it came
+ * in.
  *
  * llhttp parses; we refuse what it lets pass: space before a colon, missing or
  * several Host, Host that differs from an absolute target, obs-fold, bare LF,
@@ -30,10 +31,10 @@ struct http_header {
 };
 
 enum http_form { /* RFC 9112 section 3.2 */
-	HTTP_ORIGIN,
-	HTTP_ABSOLUTE,
-	HTTP_AUTHORITY, /* CONNECT only */
-	HTTP_ASTERISK,
+		 HTTP_ORIGIN,
+		 HTTP_ABSOLUTE,
+		 HTTP_AUTHORITY, /* CONNECT only */
+		 HTTP_ASTERISK,
 };
 
 enum http_framing { HTTP_NO_BODY, HTTP_LENGTH, HTTP_CHUNKED, HTTP_UNTIL_CLOSE };
@@ -42,14 +43,14 @@ struct http_request {
 	struct http_text method;
 	bool connect; /* method is CONNECT */
 	enum http_form form;
-	struct http_text path; /* with query; "/" if empty; origin/absolute */
+	struct http_text path;	 /* with query; "/" if empty; origin/absolute */
 	char host[HOST_MAX + 1]; /* canonical, from target and Host, which
 				    agree; "" if it is an address */
 	struct ip address;	 /* a literal address instead of a host */
 	uint16_t port;		 /* 80 where none was given */
 	unsigned minor;		 /* HTTP/1.minor */
 	bool keep_alive;
-	bool upgrade; /* Upgrade: is there and listed in Connection: */
+	bool upgrade;	/* Upgrade: is there and listed in Connection: */
 	bool websocket; /* ... and it is exactly websocket */
 	bool expect_continue;
 	enum http_framing framing;
@@ -61,9 +62,9 @@ struct http_request {
 };
 
 struct http_error {
-	enum reason reason;  /* REASON_MALFORMED, ... */
+	enum reason reason; /* REASON_MALFORMED, ... */
 	const char *detail; /* static: "Host differs from the target" */
-	uint16_t status;     /* 400, 405, 414, 431, 501, 505 */
+	uint16_t status;    /* 400, 405, 414, 431, 501, 505 */
 };
 
 /* All bytes so far, from the start of the request. DONE fills @ret, which

@@ -22,7 +22,7 @@ enum protocol {
 	PROTOCOL_UNKNOWN, /* too few bytes to tell */
 	PROTOCOL_TLS,	  /* 0x16, then a plausible record header */
 	PROTOCOL_HTTP,	  /* an HTTP/1 request line, or the start of one */
-	PROTOCOL_HTTP2,   /* the h2c preface (RFC 9113 section 3.4): refused */
+	PROTOCOL_HTTP2,	  /* the h2c preface (RFC 9113 section 3.4): refused */
 	PROTOCOL_SOCKS5,  /* 0x05 */
 	PROTOCOL_OTHER,
 };

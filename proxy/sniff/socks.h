@@ -15,7 +15,7 @@ struct socks_request {
 	char host[HOST_MAX + 1]; /* canonical; "" if it is an address */
 	struct ip address;
 	uint16_t port;
-	size_t len; /* bytes consumed */
+	size_t len;	 /* bytes consumed */
 	char shown[256]; /* host as sent if malformed, for the record */
 };
 
@@ -26,8 +26,8 @@ enum sniff socks_greeting(const uint8_t *data, size_t len, size_t *ret_len,
 /* The request. BAD fills @reterr_reply, an RFC 1928 reply (1 malformed, 7
  * command, 8 address type), and @reterr; @ret->shown where there is a name. */
 enum sniff socks_request_parse(const uint8_t *data, size_t len,
-			       struct socks_request *ret,
-			       uint8_t *reterr_reply, enum reason *reterr);
+			       struct socks_request *ret, uint8_t *reterr_reply,
+			       enum reason *reterr);
 
 #define SOCKS_REPLY_LEN 10
 

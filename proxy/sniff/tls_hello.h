@@ -18,8 +18,8 @@
 
 struct tls_hello {
 	char host[HOST_MAX + 1]; /* canonical; "" if there is no SNI */
-	bool ech;		 /* encrypted_client_hello is there, or GREASE */
-	size_t len;		 /* bytes it takes: a record ends there */
+	bool ech;   /* encrypted_client_hello is there, or GREASE */
+	size_t len; /* bytes it takes: a record ends there */
 };
 
 /* SNIFF_DONE fills @ret; a missing SNI is DONE with an empty host (the caller

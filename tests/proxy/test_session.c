@@ -15,6 +15,8 @@
 
 #define YES "HTTP/1.1 200 Connection established\r\n\r\n"
 
+#define SOCKS_OK_TEST "\x05\x01\x00\x03\x07ok.test\x20\xfb"
+
 static struct world *explicit_world(uint16_t origin_port)
 {
 	struct world *w = world_new();
@@ -332,6 +334,51 @@ static void test_connect_80(void **state)
 	world_free(w);
 }
 
+/* The same on any other port, by either door, once it turns out to be HTTP. */
+static void test_tunnelled_http(void **state)
+{
+	static const char good[] =
+		"GET /a HTTP/1.1\r\nHost: ok.test:8443\r\n\r\n";
+	static const char evil[] =
+		"GET /b HTTP/1.1\r\nHost: other.test:8443\r\n\r\n";
+	struct world *w = explicit_world(8443);
+
+	(void)state;
+	for (int socks = 0; socks < 2; socks++) {
+		int client = dial_proxy(), probe, server, end;
+		char got[4096];
+
+		if (socks)
+			say(client, "\x05\x01\x00" SOCKS_OK_TEST, 17);
+		else
+			say_text(client, "CONNECT ok.test:8443 HTTP/1.1\r\n"
+					 "Host: ok.test:8443\r\n\r\n");
+		assert_int_equal(hear(w, client, got,
+				      socks ? 12 : sizeof(YES) - 1, &end),
+				 socks ? 12 : sizeof(YES) - 1);
+		probe = origin_expect(w);
+		say_slowly(w, client, good, sizeof(good) - 1);
+		assert_origin_silent(w, probe);
+		server = origin_expect(w);
+		assert_heard(w, server, "GET /a HTTP/1.1\r\n", 17);
+		assert_int_equal(note_find(w, EVENT_HTTP_REQUEST)->door,
+				 socks ? DOOR_SOCKS : DOOR_CONNECT);
+		say_text(server,
+			 "HTTP/1.1 204 No Content\r\nServer: x\r\n\r\n");
+		assert_heard(w, client, "HTTP/1.1 204", 12);
+		say_text(client, evil);
+		assert_non_null(strstr(hear_all(w, client),
+				       "X-Sallyport-Reason: name_mismatch"));
+		assert_origin_quiet(w);
+		close(client);
+		close(server);
+		close(probe);
+		turn_for(w, 20);
+		assert_int_equal(w->sandbox.connections, 0);
+	}
+	world_free(w);
+}
+
 static void test_absolute_form(void **state)
 {
 	struct world *w = explicit_world(80);
@@ -353,8 +400,6 @@ static void test_absolute_form(void **state)
 	close(client);
 	world_free(w);
 }
-
-#define SOCKS_OK_TEST "\x05\x01\x00\x03\x07ok.test\x20\xfb"
 
 static void test_socks(void **state)
 {
@@ -480,6 +525,81 @@ static void test_failures(void **state)
 	world_free(w);
 }
 
+/* No answer from a name server is like none from the server itself. */
+static void test_no_name_server(void **state)
+{
+	static const struct {
+		int status;
+		const char *line;
+	} rows[] = {
+		{ -ETIMEDOUT, "HTTP/1.1 504" },
+		{ -EIO, "HTTP/1.1 504" },
+		{ -ENOENT, "HTTP/1.1 502" },
+	};
+	struct world *w = explicit_world(8443);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		int client = dial_proxy();
+
+		w->resolve_status = rows[i].status;
+		say_text(client, "CONNECT ok.test:8443 HTTP/1.1\r\n"
+				 "Host: ok.test:8443\r\n\r\n");
+		assert_int_equal(strncmp(hear_all(w, client), rows[i].line, 12),
+				 0);
+		close(client);
+	}
+	assert_origin_quiet(w);
+	world_free(w);
+}
+
+/* Who hangs up before the verdict is not waited for; who only said his last
+ * may still listen. */
+static void test_hangs_up(void **state)
+{
+	static const struct {
+		bool transparent, reset;
+		const char *more;
+		bool stays;
+	} rows[] = {
+		{ false, false, "", false },  { false, true, "", false },
+		{ false, true, "xy", false }, { false, false, "xy", true },
+		{ true, true, "", false },    { true, true, "xy", false },
+		{ true, false, "", true },
+	};
+	const struct linger now = { .l_onoff = 1 };
+	struct world *w = explicit_world(22);
+
+	(void)state;
+	world_listen(w, LISTENER_TRANSPARENT, LEASE, 22);
+	w->ledger_silent = true;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		int client =
+			rows[i].transparent ? dial_to(LEASE, 22) : dial_proxy();
+
+		print_message("row %zu\n", i);
+		w->cancelled = 0;
+		if (!rows[i].transparent)
+			say_text(client, "CONNECT ok.test:22 HTTP/1.1\r\n"
+					 "Host: ok.test:22\r\n\r\n");
+		say_text(client, rows[i].more);
+		turn_for(w, 20);
+		assert_int_equal(w->sandbox.connections, 1);
+		assert_int_equal(w->cancelled, 0);
+		if (rows[i].reset)
+			setsockopt(client, SOL_SOCKET, SO_LINGER, &now,
+				   sizeof(now));
+		close(client);
+		turn_for(w, 20);
+		assert_int_equal(w->cancelled, rows[i].stays ? 0 : 1);
+		listener_end_sandbox(w->listener[0], &w->sandbox);
+		listener_end_sandbox(w->listener[1], &w->sandbox);
+		assert_int_equal(w->sandbox.connections, 0);
+	}
+	assert_origin_quiet(w);
+	world_free(w);
+}
+
 static int only_the_sandbox;
 
 /* The listener or the sandbox goes while sessions are in every state. */
@@ -524,11 +644,14 @@ int main(void)
 		cmocka_unit_test(test_443_is_tls),
 		cmocka_unit_test(test_early_hello),
 		cmocka_unit_test(test_connect_80),
+		cmocka_unit_test(test_tunnelled_http),
 		cmocka_unit_test(test_absolute_form),
 		cmocka_unit_test(test_socks),
 		cmocka_unit_test(test_socks_refused),
 		cmocka_unit_test(test_socks_authentication),
 		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_no_name_server),
+		cmocka_unit_test(test_hangs_up),
 		cmocka_unit_test(test_ends_with_listener),
 		cmocka_unit_test_prestate(test_ends_with_listener,
 					  &only_the_sandbox),

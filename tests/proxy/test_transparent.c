@@ -356,7 +356,7 @@ static void test_server_first_http(void **state)
 	(void)state;
 	say(server, "220 hello\r\n", 11);
 	assert_heard(w, client, "220 hello\r\n", 11);
-	say(client, "GET / HTTP/1.1\r\nHost: ok.test:8443\r\n\r\n", 41);
+	say(client, "GET / HTTP/1.1\r\nHost: ok.test:8443\r\n\r\n", 38);
 	assert_origin_silent(w, server);
 	assert_refused(w, REASON_PROTOCOL, "ok.test");
 	close(client);

@@ -60,7 +60,8 @@ struct world {
 	bool stranger, ledger_dead;
 	bool ledger_silent; /* neither accepts nor fails */
 	unsigned cancelled;
-	int origin; /* listens, or -1 */
+	int resolve_status; /* 0: ORIGIN */
+	int origin;	    /* listens, or -1 */
 };
 
 static inline void copy_text(char *to, size_t cap, const char *from)
@@ -103,12 +104,13 @@ static inline void world_record_cancel(void *ctx, struct wait *wait)
 static inline void world_resolve(void *ctx, const char *host,
 				 struct lookup *lookup)
 {
-	(void)ctx;
+	const struct world *w = ctx;
+
 	(void)host;
 	ip_parse(ORIGIN, &lookup->ip[0]);
-	lookup->count = 1;
+	lookup->count = w->resolve_status ? 0 : 1;
 	lookup->ttl = 60;
-	lookup->wait.done(&lookup->wait, 0);
+	lookup->wait.done(&lookup->wait, w->resolve_status);
 }
 
 static inline void world_resolve_cancel(void *ctx, struct lookup *lookup)

@@ -238,6 +238,7 @@ class Lab:
         inside = ("nsenter", "-t", str(self.holder.pid), "-n")
         self.capture = d + "/capture.pcap"
         self.tcpdump = self.spawn(*inside, "tcpdump", "-i", "in0", "-U", "-n",
+                                  "--immediate-mode",
                                   "-s", "256", "-Z", "root", "-w", self.capture)
         self.spawn(*inside, "nsd", "-d", "-c", d + "/nsd.conf")
         self.spawn(*inside, "nginx", "-c", d + "/nginx.conf")
