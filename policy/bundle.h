@@ -29,8 +29,8 @@ struct bundle {
 void bundle_free(struct bundle *bundle);
 
 /* Appends one part; copies. Returns 0 or -errno (-EFBIG past 64 MiB). */
-int bundle_add(struct bundle *bundle, enum bundle_kind kind,
-	       const char *origin, const char *text, size_t len);
+int bundle_add(struct bundle *bundle, enum bundle_kind kind, const char *origin,
+	       const char *text, size_t len);
 
 /* Reads @path and adds it (at most 10 MiB, else -EFBIG). 0 or -errno. */
 int bundle_add_file(struct bundle *bundle, const char *path);

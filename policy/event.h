@@ -17,7 +17,7 @@
 enum event_kind {
 	EVENT_SESSION_OPEN = 1,
 	EVENT_SESSION_CLOSE,
-	EVENT_DNS_QUERY,  /* a verdict about a name; before any upstream query */
+	EVENT_DNS_QUERY, /* a verdict about a name; before any upstream query */
 	EVENT_DNS_ANSWER, /* what was answered to an allowed question */
 	EVENT_FLOW_OPEN,  /* a verdict about a connection; before any SYN */
 	EVENT_FLOW_DIAL,  /* the address used (or that none worked) */
@@ -34,14 +34,15 @@ enum event_kind {
 struct event {
 	enum event_kind kind;
 	uint32_t sandbox;
-	uint64_t flow; /* joins the events of one connection; 0: none */
+	uint64_t flow;	  /* joins the events of one connection; 0: none */
 	uint64_t time_ms; /* since the epoch; 0: the recorder sets it */
 	struct verdict verdict;
 	enum door door;
-	const char *rule;     /* rule_origin() and */
+	const char *rule;      /* rule_origin() and */
 	const char *rule_text; /* rule_text(), or NULL */
-	const char *host;     /* canonical, or as seen if malformed (escaped) */
-	struct ip src_ip, dst_ip; /* dst: dialled, or meant for a dropped packet */
+	const char *host; /* canonical, or as seen if malformed (escaped) */
+	struct ip src_ip,
+		dst_ip; /* dst: dialled, or meant for a dropped packet */
 	uint16_t src_port, dst_port;
 	const char *protocol; /* "tls", "http", "tcp", "udp", "icmp", ... */
 	const char *sni;      /* as seen, if any */
@@ -54,7 +55,7 @@ struct event {
 	uint8_t answers;
 	uint64_t bytes_up, bytes_down; /* up: out of the sandbox */
 	uint64_t duration_ms;
-	uint32_t count;	   /* of a fold; 0 means 1 */
+	uint32_t count;	    /* of a fold; 0 means 1 */
 	const char *detail; /* free text: why, or how it ended */
 };
 
@@ -64,8 +65,8 @@ struct event {
 struct wait {
 	void (*done)(struct wait *wait, int status);
 	TAILQ_ENTRY(wait) entry;
-	uint64_t seq;	/* 0: not waiting */
-	void *owner;	/* the queue's, while waiting */
+	uint64_t seq; /* 0: not waiting */
+	void *owner;  /* the queue's, while waiting */
 };
 TAILQ_HEAD(wait_list, wait);
 

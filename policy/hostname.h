@@ -16,10 +16,11 @@
 #define HOST_MAX 253
 
 /* From the wire. @text is @len bytes, neither terminated nor trusted. Accepts
- * LDH labels of 1-63 octets (also '_', which SRV and service names use), at most
- * HOST_MAX in all. Refuses NUL, non-ASCII, '%', brackets, spaces, empty labels,
- * labels that start or end with '-', and every spelling of an IP address (a
- * last label that is all digits or 0x...: WHATWG URL's "ends in a number").
+ * LDH labels of 1-63 octets (also '_', which SRV and service names use), at
+ * most HOST_MAX in all. Refuses NUL, non-ASCII, '%', brackets, spaces, empty
+ * labels, labels that start or end with '-', and every spelling of an IP
+ * address (a last label that is all digits or 0x...: WHATWG URL's "ends in a
+ * number").
  * @ret_host holds HOST_MAX + 1 bytes, untouched on failure. */
 bool host_canonical(const char *text, size_t len, char *ret_host);
 

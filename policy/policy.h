@@ -48,9 +48,10 @@ struct verdict {
 };
 
 struct limits {
-	unsigned connections;	     /* at once, a sandbox */
-	unsigned names;		     /* distinct, a sandbox */
-	unsigned names_per_wildcard; /* distinct names under one wildcard rule */
+	unsigned connections; /* at once, a sandbox */
+	unsigned names;	      /* distinct, a sandbox */
+	unsigned
+		names_per_wildcard; /* distinct names under one wildcard rule */
 	unsigned dns_per_second;
 };
 

@@ -43,16 +43,16 @@ enum reason {
 };
 
 struct reason_info {
-	const char *word;	 /* in logs, replies, docs, tests */
+	const char *word; /* in logs, replies, docs, tests */
 	bool allow;
 	uint16_t http_status;	 /* RFC 9110; 0 where none is ever sent */
 	const char *http_phrase; /* "Forbidden" */
 	const char *proxy_error; /* RFC 9209 error type */
 	uint8_t socks;		 /* RFC 1928 reply */
 	uint8_t tls_alert;	 /* RFC 8446 section 6 description */
-	uint8_t dns_rcode;	 /* 2 SERVFAIL, 3 NXDOMAIN, 1 FORMERR, 5, 0 NODATA */
-	uint16_t ede;		 /* RFC 8914; 0 where none */
-	const char *text;	 /* "the host is not in the policy" */
+	uint8_t dns_rcode; /* 2 SERVFAIL, 3 NXDOMAIN, 1 FORMERR, 5, 0 NODATA */
+	uint16_t ede;	   /* RFC 8914; 0 where none */
+	const char *text;  /* "the host is not in the policy" */
 };
 
 /* The row of @reason, which must be < REASON_COUNT. */

@@ -16,11 +16,12 @@ struct sandbox {
 	uint32_t id;
 	uint32_t ifindex; /* of its veth in the gateway namespace: its identity;
 			     0 under `serve`: any */
-	struct ip ip;	   /* its address */
+	struct ip ip;	  /* its address */
 	struct ip gateway; /* ours, towards it */
 	struct policy *policy;
-	struct lease_table *leases; /* NULL under `serve`: names come by SNI/Host */
-	unsigned connections;	    /* now open; proxy/ counts */
+	struct lease_table
+		*leases;      /* NULL under `serve`: names come by SNI/Host */
+	unsigned connections; /* now open; proxy/ counts */
 };
 
 #define LOOKUP_MAX 16
@@ -43,9 +44,10 @@ struct endpoint {
 struct services {
 	void *ctx;
 
-	/* Hands @event to the ledger. @wait (may be NULL: nobody waits, e.g. for
-	 * a close record) is done with 0 once it was accepted, or with -EIO if
-	 * it can't be: then nothing may leave (REASON_LEDGER_UNAVAILABLE). */
+	/* Hands @event to the ledger. @wait (may be NULL: nobody waits, e.g.
+	 * for a close record) is done with 0 once it was accepted, or with -EIO
+	 * if it can't be: then nothing may leave (REASON_LEDGER_UNAVAILABLE).
+	 */
 	void (*record)(void *ctx, const struct event *event, struct wait *wait);
 
 	/* Stops waiting for a record. The record itself is still written. */
@@ -84,8 +86,8 @@ struct services {
 	/* Where we listen ourselves: never dialled (REASON_SELF). */
 	const struct endpoint *(*self)(void *ctx, size_t *ret_count);
 
-	/* Under `serve`: the address that names are answered with; .len 0: leases
-	 * are used. */
+	/* Under `serve`: the address that names are answered with; .len 0:
+	 * leases are used. */
 	struct ip answer;
 };
 
