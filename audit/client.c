@@ -161,7 +161,7 @@ static int keep(struct audit_client *client, const void *data, size_t len)
 	return 0;
 }
 
-static int submit(struct audit_client *client, const struct event *event)
+static int submit(struct audit_client *client, const struct audit_event *event)
 {
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	size_t len;
@@ -188,8 +188,8 @@ static int submit(struct audit_client *client, const struct event *event)
 	return 0;
 }
 
-void audit_client_submit(struct audit_client *client, const struct event *event,
-			 struct wait *wait)
+void audit_client_submit(struct audit_client *client,
+			 const struct audit_event *event, struct wait *wait)
 {
 	int r = submit(client, event);
 
@@ -219,7 +219,7 @@ size_t audit_client_pending(const struct audit_client *client)
 static void report_lost(struct audit_client *client)
 {
 	char detail[96];
-	struct event finding = {
+	struct audit_event finding = {
 		.kind = EVENT_FINDING,
 		.verdict = { .reason = REASON_LEDGER_UNAVAILABLE },
 		.count = client->lost < UINT32_MAX ? (uint32_t)client->lost
@@ -393,7 +393,7 @@ static int send_sync(int sock, const void *data, size_t len, int64_t deadline)
 	}
 }
 
-int audit_submit_sync(int sock, const struct event *event, uint64_t seq)
+int audit_submit_sync(int sock, const struct audit_event *event, uint64_t seq)
 {
 	int64_t deadline = now_ms() + SYNC_TIMEOUT_MS;
 	uint8_t buf[RECORD_MESSAGE_MAX], ack[RECORD_ACK_LEN + 1];

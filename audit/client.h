@@ -27,8 +27,8 @@ void audit_client_free(struct audit_client *client);
 /* @wait may be NULL. See services.record. done() is only called from the loop,
  * and may submit and cancel. Events that are lost because too many are under
  * way are counted; a finding says how many as soon as there is room. */
-void audit_client_submit(struct audit_client *client, const struct event *event,
-			 struct wait *wait);
+void audit_client_submit(struct audit_client *client,
+			 const struct audit_event *event, struct wait *wait);
 void audit_client_cancel(struct audit_client *client, struct wait *wait);
 
 /* Events submitted and not yet acknowledged: 0 once everything is written, or
@@ -38,6 +38,6 @@ size_t audit_client_pending(const struct audit_client *client);
 /* For a process without a loop: submits and blocks until acknowledged (at most
  * 10 s). @sock stays the caller's; @seq grows from call to call, starting above
  * 0. 0 or -EIO. */
-int audit_submit_sync(int sock, const struct event *event, uint64_t seq);
+int audit_submit_sync(int sock, const struct audit_event *event, uint64_t seq);
 
 #endif

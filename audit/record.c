@@ -31,18 +31,18 @@ static const struct string_field {
 	size_t offset;
 	uint16_t max;
 } strings[] = {
-	{ offsetof(struct event, rule), 512 },
-	{ offsetof(struct event, rule_text), 512 },
-	{ offsetof(struct event, host), 512 },
-	{ offsetof(struct event, protocol), 32 },
-	{ offsetof(struct event, sni), 512 },
-	{ offsetof(struct event, method), 64 },
-	{ offsetof(struct event, target), 4096 },
-	{ offsetof(struct event, detail), 1024 },
+	{ offsetof(struct audit_event, rule), 512 },
+	{ offsetof(struct audit_event, rule_text), 512 },
+	{ offsetof(struct audit_event, host), 512 },
+	{ offsetof(struct audit_event, protocol), 32 },
+	{ offsetof(struct audit_event, sni), 512 },
+	{ offsetof(struct audit_event, method), 64 },
+	{ offsetof(struct audit_event, target), 4096 },
+	{ offsetof(struct audit_event, detail), 1024 },
 };
 /* Their sum is 7264: 928 bytes of a message are left for the numbers. */
 
-static const char *get_string(const struct event *event, size_t i)
+static const char *get_string(const struct audit_event *event, size_t i)
 {
 	const char *s;
 
@@ -50,7 +50,7 @@ static const char *get_string(const struct event *event, size_t i)
 	return s;
 }
 
-static void set_string(struct event *event, size_t i, const char *s)
+static void set_string(struct audit_event *event, size_t i, const char *s)
 {
 	memcpy((char *)event + strings[i].offset, &s, sizeof(s));
 }
@@ -95,7 +95,7 @@ static void put_string(struct wirebuf *b, const char *s, size_t max)
 	wirebuf_put(b, mark, (size_t)n);
 }
 
-static void put_numbers(struct wirebuf *b, const struct event *event,
+static void put_numbers(struct wirebuf *b, const struct audit_event *event,
 			uint64_t seq)
 {
 	uint8_t answers = event->answers;
@@ -127,11 +127,11 @@ static void put_numbers(struct wirebuf *b, const struct event *event,
 	wirebuf_u32(b, event->count);
 }
 
-size_t record_encode(const struct event *event, uint64_t seq,
+size_t record_encode(const struct audit_event *event, uint64_t seq,
 		     uint8_t buf[RECORD_MESSAGE_MAX])
 {
 	struct wirebuf b = wirebuf_of(buf, RECORD_MESSAGE_MAX);
-	struct event named = *event;
+	struct audit_event named = *event;
 
 	if (named.verdict.rule && !named.rule)
 		named.rule = rule_origin(named.verdict.rule);
@@ -168,7 +168,8 @@ static uint64_t below(struct wire *w, uint64_t v, uint64_t limit)
 	return 0;
 }
 
-static void take_numbers(struct wire *w, struct event *event, uint64_t *ret_seq)
+static void take_numbers(struct wire *w, struct audit_event *event,
+			 uint64_t *ret_seq)
 {
 	below(w, wire_u32(w) ^ MAGIC, 1);
 	*ret_seq = wire_u64(w);
@@ -221,11 +222,12 @@ static const char *take_string(struct wire *w, size_t max, char **text)
 	return to;
 }
 
-int record_decode(const uint8_t *data, size_t len, struct event *ret_event,
-		  uint64_t *ret_seq, char text[RECORD_MESSAGE_MAX])
+int record_decode(const uint8_t *data, size_t len,
+		  struct audit_event *ret_event, uint64_t *ret_seq,
+		  char text[RECORD_MESSAGE_MAX])
 {
 	struct wire w = wire_of(data, len);
-	struct event event = { .flow = 0 };
+	struct audit_event event = { .flow = 0 };
 	uint64_t seq;
 
 	if (len > RECORD_MESSAGE_MAX)

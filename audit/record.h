@@ -18,14 +18,15 @@
  * rule's origin and text are taken from event->rule and rule_text, or from
  * verdict.rule when those are NULL. On one link @seq starts above 0 and grows:
  * the ledger refuses a message whose number is not above the last one's. */
-size_t record_encode(const struct event *event, uint64_t seq,
+size_t record_encode(const struct audit_event *event, uint64_t seq,
 		     uint8_t buf[RECORD_MESSAGE_MAX]);
 
 /* A message back to an event, whose strings are copied into @text (the
  * caller's, RECORD_MESSAGE_MAX bytes). Every field is checked. 0, or -EBADMSG.
  */
-int record_decode(const uint8_t *data, size_t len, struct event *ret_event,
-		  uint64_t *ret_seq, char text[RECORD_MESSAGE_MAX]);
+int record_decode(const uint8_t *data, size_t len,
+		  struct audit_event *ret_event, uint64_t *ret_seq,
+		  char text[RECORD_MESSAGE_MAX]);
 
 /* The way back: "everything up to this number is in the log". */
 #define RECORD_ACK_LEN 8
@@ -47,7 +48,7 @@ struct record_context {
 
 /* One line, without LF: valid JSON, below RECORD_LINE_MAX. Returns its length;
  * 0 if @cap is too small (RECORD_LINE_MAX never is). */
-size_t record_format(const struct event *event, uint64_t sequence,
+size_t record_format(const struct audit_event *event, uint64_t sequence,
 		     const struct record_context *context, char *buf,
 		     size_t cap);
 

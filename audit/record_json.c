@@ -85,7 +85,7 @@ const char *event_word(enum event_kind kind)
 	return kinds[kind].word;
 }
 
-static bool is_network(const struct event *event)
+static bool is_network(const struct audit_event *event)
 {
 	enum ocsf_class class = kinds[event->kind].class;
 
@@ -101,7 +101,7 @@ static bool is_error(enum reason reason)
 }
 
 /* A flow that was let through stays so, whatever ended it. */
-static bool was_allowed(const struct event *event)
+static bool was_allowed(const struct audit_event *event)
 {
 	return event->verdict.allow || event->kind == EVENT_FLOW_PROGRESS ||
 	       event->kind == EVENT_FLOW_CLOSE;
@@ -113,7 +113,7 @@ static void text(struct json *j, const char *key, const char *s, size_t max)
 		json_bytes(j, key, s, strnlen(s, max));
 }
 
-static void put_class(struct json *j, const struct event *event)
+static void put_class(struct json *j, const struct audit_event *event)
 {
 	const struct kind_info *kind = &kinds[event->kind];
 	unsigned class = kind->class;
@@ -132,7 +132,7 @@ static void put_class(struct json *j, const struct event *event)
 	json_uint(j, "type_uid", class * 100 + activity);
 }
 
-static void put_verdict(struct json *j, const struct event *event)
+static void put_verdict(struct json *j, const struct audit_event *event)
 {
 	enum reason reason = event->verdict.reason;
 	bool allow = was_allowed(event);
@@ -158,7 +158,7 @@ static void put_verdict(struct json *j, const struct event *event)
 	json_uint(j, "disposition_id", disposition);
 }
 
-static void put_status(struct json *j, const struct event *event)
+static void put_status(struct json *j, const struct audit_event *event)
 {
 	bool finding = event->kind == EVENT_FINDING;
 
@@ -225,7 +225,7 @@ static void put_endpoint(struct json *j, const char *key, const char *host,
 	json_close(j, '}');
 }
 
-static void put_connection(struct json *j, const struct event *event)
+static void put_connection(struct json *j, const struct audit_event *event)
 {
 	const char *protocol = event->protocol;
 	char uid[24];
@@ -248,7 +248,7 @@ static void put_connection(struct json *j, const struct event *event)
 	json_close(j, '}');
 }
 
-static void put_network(struct json *j, const struct event *event,
+static void put_network(struct json *j, const struct audit_event *event,
 			const struct cut *cut)
 {
 	bool dns = kinds[event->kind].class == CLASS_DNS;
@@ -279,7 +279,7 @@ static void put_network(struct json *j, const struct event *event,
 		json_uint(j, "count", event->count ? event->count : 1);
 }
 
-static void put_answers(struct json *j, const struct event *event)
+static void put_answers(struct json *j, const struct audit_event *event)
 {
 	char buf[IP_TEXT_MAX];
 
@@ -298,7 +298,7 @@ static void put_answers(struct json *j, const struct event *event)
 	json_close(j, ']');
 }
 
-static void put_dns(struct json *j, const struct event *event,
+static void put_dns(struct json *j, const struct audit_event *event,
 		    const struct cut *cut)
 {
 	static const char *const rcodes[] = {
@@ -325,7 +325,7 @@ static void put_dns(struct json *j, const struct event *event,
 	json_text(j, "rcode", known ? rcodes[event->rcode] : "Other");
 }
 
-static void put_url(struct json *j, const struct event *event,
+static void put_url(struct json *j, const struct audit_event *event,
 		    const struct cut *cut)
 {
 	const char *target = event->target ? event->target : "";
@@ -356,7 +356,7 @@ static void put_url(struct json *j, const struct event *event,
 	json_close(j, '}');
 }
 
-static void put_http(struct json *j, const struct event *event,
+static void put_http(struct json *j, const struct audit_event *event,
 		     const struct cut *cut)
 {
 	if (kinds[event->kind].class != CLASS_HTTP)
@@ -373,7 +373,7 @@ static void put_http(struct json *j, const struct event *event,
 }
 
 /* What the schema demands of the two classes that are not about packets. */
-static void put_subject(struct json *j, const struct event *event,
+static void put_subject(struct json *j, const struct audit_event *event,
 			uint64_t sequence, const struct record_context *context,
 			const struct cut *cut)
 {
@@ -387,7 +387,7 @@ static void put_subject(struct json *j, const struct event *event,
 	json_close(j, '}');
 }
 
-static void put_policy(struct json *j, const struct event *event,
+static void put_policy(struct json *j, const struct audit_event *event,
 		       const struct record_context *context,
 		       const struct cut *cut)
 {
@@ -409,7 +409,7 @@ static void put_policy(struct json *j, const struct event *event,
 	json_close(j, '}');
 }
 
-static void put_unmapped(struct json *j, const struct event *event,
+static void put_unmapped(struct json *j, const struct audit_event *event,
 			 const struct record_context *context,
 			 const struct cut *cut)
 {
@@ -427,7 +427,7 @@ static void put_unmapped(struct json *j, const struct event *event,
 	json_close(j, '}');
 }
 
-size_t record_format(const struct event *event, uint64_t sequence,
+size_t record_format(const struct audit_event *event, uint64_t sequence,
 		     const struct record_context *context, char *buf,
 		     size_t cap)
 {

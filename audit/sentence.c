@@ -31,7 +31,7 @@ const char *dns_type_word(uint16_t type, char buf[16])
 }
 
 /* "api.example.com port 443", or the address in place of a name. */
-static const char *place(const struct event *event, char *buf, size_t cap)
+static const char *place(const struct audit_event *event, char *buf, size_t cap)
 {
 	char ip[IP_TEXT_MAX];
 	const char *host =
@@ -45,7 +45,8 @@ static const char *place(const struct event *event, char *buf, size_t cap)
 }
 
 /* "allowed", or "refused: the host is not in the policy" */
-static const char *outcome(const struct event *event, char *buf, size_t cap)
+static const char *outcome(const struct audit_event *event, char *buf,
+			   size_t cap)
 {
 	if (event->verdict.allow)
 		snprintf(buf, cap, "allowed");
@@ -55,7 +56,7 @@ static const char *outcome(const struct event *event, char *buf, size_t cap)
 	return buf;
 }
 
-static void about_traffic(const struct event *event, const char *where,
+static void about_traffic(const struct audit_event *event, const char *where,
 			  char *buf, size_t cap)
 {
 	bool ended = event->kind == EVENT_FLOW_CLOSE;
@@ -67,7 +68,8 @@ static void about_traffic(const struct event *event, const char *where,
 		 (unsigned long long)event->bytes_down);
 }
 
-static void about_network(const struct event *event, char *buf, size_t cap)
+static void about_network(const struct audit_event *event, char *buf,
+			  size_t cap)
 {
 	char where[300], how[128];
 
@@ -100,7 +102,7 @@ static void about_network(const struct event *event, char *buf, size_t cap)
 	}
 }
 
-static void about_name(const struct event *event, char *buf, size_t cap)
+static void about_name(const struct audit_event *event, char *buf, size_t cap)
 {
 	const char *host = event->host && *event->host ? event->host : ".";
 	char type[16], how[128];
@@ -119,7 +121,8 @@ static void about_name(const struct event *event, char *buf, size_t cap)
 			 host, word, outcome(event, how, sizeof(how)));
 }
 
-const char *event_sentence(const struct event *event, char *buf, size_t cap)
+const char *event_sentence(const struct audit_event *event, char *buf,
+			   size_t cap)
 {
 	switch (event->kind) {
 	case EVENT_SESSION_OPEN:

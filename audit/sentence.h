@@ -11,7 +11,8 @@
 
 /* One short sentence in @buf, always terminated. Names from outside are in it
  * as they came: escape it. Returns @buf. */
-const char *event_sentence(const struct event *event, char *buf, size_t cap);
+const char *event_sentence(const struct audit_event *event, char *buf,
+			   size_t cap);
 
 /* "AAAA", or "TYPE4711" in @buf. */
 const char *dns_type_word(uint16_t type, char buf[16]);

@@ -82,7 +82,7 @@ static struct tally_row *find(struct tally *tally, const struct tally_row *key)
 	return &tally->row[tally->rows - 1];
 }
 
-static struct tally_row key_of(const struct event *event)
+static struct tally_row key_of(const struct audit_event *event)
 {
 	struct tally_row key;
 	char ip[IP_TEXT_MAX];
@@ -101,7 +101,8 @@ static struct tally_row key_of(const struct event *event)
 	return key;
 }
 
-static struct tally_row *row_of(struct tally *tally, const struct event *event)
+static struct tally_row *row_of(struct tally *tally,
+				const struct audit_event *event)
 {
 	struct tally_row key = key_of(event);
 	struct tally_row *row = find(tally, &key);
@@ -122,7 +123,7 @@ static struct tally_row *row_of(struct tally *tally, const struct event *event)
 /* The row that let the flow of @event through: the close says how the flow
  * ended, which need not be why it was let through. NULL if there is none. */
 static struct tally_row *origin_of(struct tally *tally,
-				   const struct event *event)
+				   const struct audit_event *event)
 {
 	struct tally_row key = key_of(event), *best = NULL;
 
@@ -140,9 +141,9 @@ static struct tally_row *origin_of(struct tally *tally,
 	return best;
 }
 
-static void add_bytes(struct tally *tally, const struct event *event)
+static void add_bytes(struct tally *tally, const struct audit_event *event)
 {
-	struct event allowed = *event;
+	struct audit_event allowed = *event;
 	struct tally_row *row = origin_of(tally, event);
 
 	if (!row) {
@@ -153,7 +154,7 @@ static void add_bytes(struct tally *tally, const struct event *event)
 	row->down += event->bytes_down;
 }
 
-static void move_failed(struct tally *tally, const struct event *event)
+static void move_failed(struct tally *tally, const struct audit_event *event)
 {
 	struct tally_row *row = origin_of(tally, event);
 
@@ -163,7 +164,8 @@ static void move_failed(struct tally *tally, const struct event *event)
 }
 
 /* The name was allowed, its answer was not: no address that may be dialled. */
-static void move_unanswered(struct tally *tally, const struct event *event)
+static void move_unanswered(struct tally *tally,
+			    const struct audit_event *event)
 {
 	struct tally_row *row = origin_of(tally, event);
 
@@ -177,7 +179,7 @@ static void add_count(uint32_t *count, uint32_t n)
 	*count = n < UINT32_MAX - *count ? *count + n : UINT32_MAX;
 }
 
-void tally_add(struct tally *tally, const struct event *event)
+void tally_add(struct tally *tally, const struct audit_event *event)
 {
 	uint32_t n = event->count ? event->count : 1;
 

@@ -36,6 +36,6 @@ struct tally {
 	uint16_t index[TALLY_INDEX]; /* hash of a row's key: its number + 1 */
 };
 
-void tally_add(struct tally *tally, const struct event *event);
+void tally_add(struct tally *tally, const struct audit_event *event);
 
 #endif

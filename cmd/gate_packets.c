@@ -41,7 +41,7 @@ static void record(struct packets *packets, const struct kind *kind,
 	struct gate *gate = packets->gate;
 	const struct nflog_packet *p = &kind->packet;
 	char protocol[16];
-	struct event event = {
+	struct audit_event event = {
 		.kind = EVENT_PACKET,
 		.sandbox = kind->sandbox,
 		.verdict = { .reason = REASON_BYPASS },

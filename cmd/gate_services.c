@@ -10,7 +10,7 @@
 #include "cmd/gate.h"
 #include "dns/resolver.h"
 
-static void service_record(void *ctx, const struct event *event,
+static void service_record(void *ctx, const struct audit_event *event,
 			   struct wait *wait)
 {
 	struct gate *gate = ctx;

@@ -43,7 +43,7 @@
 struct held {
 	struct link *link; /* NULL: nothing is held */
 	unsigned number;   /* of that link, whose place may be another's now */
-	struct event event;
+	struct audit_event event;
 	uint64_t seq;
 	unsigned turns;
 	char text[RECORD_MESSAGE_MAX];
@@ -82,7 +82,7 @@ static uint64_t now_ms(void)
 }
 
 /* 0 or -errno: the log is lost. */
-static int write_event(struct ledger *ledger, struct event *event)
+static int write_event(struct ledger *ledger, struct audit_event *event)
 {
 	size_t len;
 	int r;
@@ -104,9 +104,9 @@ static int write_event(struct ledger *ledger, struct event *event)
 static int write_finding(struct ledger *ledger, enum reason reason,
 			 const char *detail)
 {
-	struct event finding = { .kind = EVENT_FINDING,
-				 .verdict = { .reason = reason },
-				 .detail = detail };
+	struct audit_event finding = { .kind = EVENT_FINDING,
+				       .verdict = { .reason = reason },
+				       .detail = detail };
 
 	return write_event(ledger, &finding);
 }
@@ -161,7 +161,7 @@ static int release(struct ledger *ledger, bool quiet)
 static int take_message(struct ledger *ledger, struct link *link,
 			const uint8_t *data, size_t len)
 {
-	struct event event;
+	struct audit_event event;
 	uint64_t seq;
 	int r;
 

@@ -216,11 +216,11 @@ static void prepare_process(struct run *run)
 static void record_open(struct run *run)
 {
 	char detail[256];
-	struct event event = { .kind = EVENT_SESSION_OPEN,
-			       .sandbox = 1,
-			       .verdict = { .allow = true },
-			       .src_ip = run->gateway.link.ip,
-			       .detail = detail };
+	struct audit_event event = { .kind = EVENT_SESSION_OPEN,
+				     .sandbox = 1,
+				     .verdict = { .allow = true },
+				     .src_ip = run->gateway.link.ip,
+				     .detail = detail };
 
 	snprintf(detail, sizeof(detail),
 		 "command %.100s; ruleset sha256:%s; separation %s",
@@ -326,11 +326,11 @@ static int finish(struct run *run)
 {
 	static struct tally tally;
 	char detail[64];
-	struct event event = { .kind = EVENT_SESSION_CLOSE,
-			       .sandbox = 1,
-			       .verdict = { .allow = true },
-			       .duration_ms = now_ms() - run->started_ms,
-			       .detail = detail };
+	struct audit_event event = { .kind = EVENT_SESSION_CLOSE,
+				     .sandbox = 1,
+				     .verdict = { .allow = true },
+				     .duration_ms = now_ms() - run->started_ms,
+				     .detail = detail };
 	int err;
 
 	if (run->timed_out)

@@ -106,10 +106,10 @@ static void block_signals(struct serve *serve)
 static void start(struct serve *serve)
 {
 	struct warden *w = &serve->warden;
-	struct event opened = { .kind = EVENT_SESSION_OPEN,
-				.sandbox = 1,
-				.verdict = { .allow = true },
-				.detail = "serve" };
+	struct audit_event opened = { .kind = EVENT_SESSION_OPEN,
+				      .sandbox = 1,
+				      .verdict = { .allow = true },
+				      .detail = "serve" };
 	int err;
 
 	w->root = serve->root;
@@ -152,10 +152,10 @@ static void loop(struct serve *serve)
 static int finish(struct serve *serve)
 {
 	static struct tally tally;
-	struct event closed = { .kind = EVENT_SESSION_CLOSE,
-				.sandbox = 1,
-				.verdict = { .allow = true },
-				.detail = "serve" };
+	struct audit_event closed = { .kind = EVENT_SESSION_CLOSE,
+				      .sandbox = 1,
+				      .verdict = { .allow = true },
+				      .detail = "serve" };
 	int err = warden_finish(&serve->warden, &closed, &tally);
 
 	if (err)

@@ -227,9 +227,9 @@ int warden_ready(struct warden *w)
 
 static void session_failed(struct warden *w, const char *why)
 {
-	struct event event = { .kind = EVENT_FINDING,
-			       .sandbox = SANDBOX_ID,
-			       .detail = why };
+	struct audit_event event = { .kind = EVENT_FINDING,
+				     .sandbox = SANDBOX_ID,
+				     .detail = why };
 
 	log_err("%s", why);
 	warden_record(w, &event);
@@ -266,9 +266,11 @@ static int watch_gate(struct warden *w);
 
 static void restart_gate(struct warden *w)
 {
-	struct event event = { .kind = EVENT_FINDING,
-			       .sandbox = SANDBOX_ID,
-			       .detail = "the gate died and is started again" };
+	struct audit_event event = {
+		.kind = EVENT_FINDING,
+		.sandbox = SANDBOX_ID,
+		.detail = "the gate died and is started again"
+	};
 	int err;
 
 	drop_event(&w->gate_event);
@@ -404,7 +406,7 @@ int warden_attach(struct warden *w, struct event_base *base)
 	return 0;
 }
 
-int warden_record(struct warden *w, const struct event *event)
+int warden_record(struct warden *w, const struct audit_event *event)
 {
 	if (w->record_sock < 0)
 		return -EIO;
@@ -462,7 +464,7 @@ static int take_tally(struct warden *w, struct tally *ret)
 	}
 }
 
-int warden_finish(struct warden *w, const struct event *last,
+int warden_finish(struct warden *w, const struct audit_event *last,
 		  struct tally *ret_tally)
 {
 	int err = 0;

@@ -62,11 +62,11 @@ int warden_ready(struct warden *warden);
 int warden_attach(struct warden *warden, struct event_base *base);
 
 /* Writes a record of our own, and waits until it is accepted. */
-int warden_record(struct warden *warden, const struct event *event);
+int warden_record(struct warden *warden, const struct audit_event *event);
 
 /* Ends the gate, then (after @last, if any) the ledger; its tally. 0 or -errno:
  * then records may be missing. */
-int warden_finish(struct warden *warden, const struct event *last,
+int warden_finish(struct warden *warden, const struct audit_event *last,
 		  struct tally *ret_tally);
 
 void warden_close(struct warden *warden);

@@ -129,7 +129,7 @@ static void query_cancel(struct query *query)
 
 /* Hands the record over and goes to @step; @query may be gone after that. */
 static void query_record(struct query *query, enum step step,
-			 struct event *event)
+			 struct audit_event *event)
 {
 	const struct services *services = query->filter->services;
 	const struct judgement *judgement = &query->judgement;
@@ -162,9 +162,10 @@ static void query_record(struct query *query, enum step step,
 static void record_answer(struct query *query, const struct ip *ip, size_t n,
 			  const char *detail)
 {
-	struct event event = { .kind = EVENT_DNS_ANSWER,
-			       .duration_ms = clock_ms() - query->began_ms,
-			       .detail = detail };
+	struct audit_event event = { .kind = EVENT_DNS_ANSWER,
+				     .duration_ms =
+					     clock_ms() - query->began_ms,
+				     .detail = detail };
 
 	for (size_t i = 0; i < n && i < EVENT_ANSWERS_MAX; i++)
 		event.answer[event.answers++] = ip[i];
@@ -347,16 +348,16 @@ static void ignore(struct filter *filter, const struct dns_peer *peer,
 		   const struct sandbox *sandbox)
 {
 	const struct services *services = filter->services;
-	const struct event event = { .kind = EVENT_DNS_QUERY,
-				     .sandbox = sandbox->id,
-				     .verdict.reason = REASON_MALFORMED,
-				     .door = DOOR_DNS,
-				     .src_ip = peer->src,
-				     .src_port = peer->src_port,
-				     .dst_ip = peer->dst,
-				     .dst_port = peer->dst_port,
-				     .rcode = DNS_FORMERR,
-				     .detail = "not a question" };
+	const struct audit_event event = { .kind = EVENT_DNS_QUERY,
+					   .sandbox = sandbox->id,
+					   .verdict.reason = REASON_MALFORMED,
+					   .door = DOOR_DNS,
+					   .src_ip = peer->src,
+					   .src_port = peer->src_port,
+					   .dst_ip = peer->dst,
+					   .dst_port = peer->dst_port,
+					   .rcode = DNS_FORMERR,
+					   .detail = "not a question" };
 
 	services->record(services->ctx, &event, NULL);
 	filter->reply(filter->ctx, peer, NULL, 0);
@@ -392,7 +393,7 @@ void filter_query(struct filter *filter, const struct dns_peer *peer,
 		  const void *data, size_t len)
 {
 	const struct services *services = filter->services;
-	struct event event = { .kind = EVENT_DNS_QUERY };
+	struct audit_event event = { .kind = EVENT_DNS_QUERY };
 	struct query *query = NULL;
 	struct dns_query question;
 	enum dns_parse parsed = dns_query_parse(data, len, &question);

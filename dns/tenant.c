@@ -65,7 +65,7 @@ static void record(struct tenants *tenants, const struct quota *quota,
 		   uint32_t count)
 {
 	const bool stranger = quota == &tenants->strangers;
-	struct event event = {
+	struct audit_event event = {
 		.kind = EVENT_DNS_QUERY,
 		.sandbox = quota->sandbox,
 		.door = DOOR_DNS,

@@ -195,7 +195,7 @@ _Noreturn void process_child(const struct process_spec *spec,
 		r = view_plan(&view, spec, report.text, sizeof(report.text));
 	if (r == 0 && setns(spec->netns, CLONE_NEWNET) < 0)
 		r = explain(&report, "enter the sandbox's network namespace");
-	if (r == 0 && spec->as_root)
+	if (r == 0)
 		r = view_place(&view, report.text, sizeof(report.text));
 	if (r == 0 && spec->as_root)
 		r = become_user(spec, &report);

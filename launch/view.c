@@ -14,17 +14,13 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "launch/idmap.h"
 #include "launch/sockets.h"
-#include "launch/userns.h"
 
 static const char *const private_trees[] = { "/dev", "/proc", "/tmp",
 					     "/var/tmp", "/run" };
@@ -50,6 +46,19 @@ bool view_below(const char *path, const char *dir)
 		return true;
 	return strncmp(path, dir, n) == 0 &&
 	       (path[n] == '\0' || path[n] == '/');
+}
+
+bool view_below_cwd(const struct view *view, const char *path)
+{
+	return view->kind == VIEW_CWD_WRITABLE && view_below(path, view->cwd);
+}
+
+bool view_in_tree(const struct view *view, const char *path)
+{
+	for (size_t i = 0; i < view->trees; i++)
+		if (view_below(path, view->tree[i]))
+			return true;
+	return false;
 }
 
 static bool in_list(const char *path, const char *const *list, size_t n,
@@ -319,57 +328,6 @@ int view_plan(struct view *view, const struct process_spec *spec, char *reterr,
 	return 0;
 }
 
-/* The directory for it: in our own mount namespace /run may be covered, inside
- * it is private anyway. */
-static int attach(struct view *view, int tree)
-{
-	static const char place[] = "/run/cwd";
-	int r;
-
-	if (mount("none", "/run", "tmpfs", MS_NOSUID | MS_NODEV,
-		  "mode=0755,size=64k") < 0 ||
-	    mkdir(place, 0755) < 0)
-		return -errno;
-	r = idmap_attach(tree, place);
-	if (r < 0)
-		return r;
-	free(view->source);
-	view->source = strdup(place);
-	return view->source ? 0 : -ENOMEM;
-}
-
-int view_place(struct view *view, char *reterr, size_t cap)
-{
-	const struct process_spec *spec = view->spec;
-	AUTO_FD int userns = -1;
-	AUTO_FD int tree = -1;
-	int r;
-
-	if (!spec->synthetic || view->kind != VIEW_CWD_WRITABLE)
-		return 0;
-	if (unshare(CLONE_NEWNS) < 0 ||
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
-		r = -errno;
-		snprintf(reterr, cap, "cannot make a mount namespace: %s",
-			 strerror(-r));
-		return r;
-	}
-	userns = userns_make(view->owner, spec->uid, view->group, spec->gid);
-	if (userns < 0)
-		r = userns;
-	else
-		r = tree = idmap_clone(view->cwd, userns);
-	if (r >= 0)
-		return attach(view, tree);
-	/* Some file systems can't; the command then sees what its uid may. */
-	view->kind = VIEW_CWD_READONLY;
-	snprintf(view->note, sizeof(view->note),
-		 "%.100s is read-only for the command: its file system has no "
-		 "idmapped mounts (use --user)",
-		 view->cwd);
-	return 0;
-}
-
 void view_free(struct view *view)
 {
 	for (size_t i = 0; i < view->trees; i++)
@@ -379,6 +337,7 @@ void view_free(struct view *view)
 	free(view->mask);
 	free(view->cwd);
 	free(view->source);
+	free(view->dev);
 	free(view->home);
 	free(view->resolv);
 	free(view->passwd);

@@ -3,7 +3,8 @@
  * view.h - which files a sandboxed command sees, as arguments for bubblewrap.
  *
  *	plan	with the caller's rights: what is where, what must not be seen
- *	place	as root, for a uid that owns nothing: the working directory with
+ *	place	in an own mount namespace: what can be mounted beforehand; as
+ *		root, for a uid that owns nothing, the working directory with
  *		its owner's files shown as that uid's
  *	write	as the sandbox's uid, which shows what it can reach at all
  */
@@ -29,6 +30,7 @@ enum view_cwd {
 struct view_mask {
 	char *path;
 	bool dir, pinned;
+	bool staged; /* view_place() mounted it already */
 };
 
 #define VIEW_TREES 8
@@ -39,6 +41,7 @@ struct view {
 	enum view_cwd kind;
 	char *cwd;    /* canonical */
 	char *source; /* where it is bound from */
+	char *dev;    /* a finished /dev, or NULL */
 	uid_t owner;  /* of the cwd */
 	gid_t group;
 	char *tree[VIEW_TREES]; /* private, empty: /dev /proc /tmp /run ... */
@@ -57,8 +60,8 @@ struct view {
 int view_plan(struct view *view, const struct process_spec *spec, char *reterr,
 	      size_t cap);
 
-/* Leaves the process in an own mount namespace in which view->source is
- * reachable, if it can. 0 or -errno. */
+/* Leaves the process in an own mount namespace, if it can, in which
+ * view->source is reachable. 0, or -errno and a sentence. */
 int view_place(struct view *view, char *reterr, size_t cap);
 
 /* The arguments up to the command, for bwrap --args: returns a memfd, which is
@@ -69,5 +72,19 @@ void view_free(struct view *view);
 
 /* Is @path @dir or below it? Both canonical. */
 bool view_below(const char *path, const char *dir);
+/* Is @path below the writable working directory; below a private tree? */
+bool view_below_cwd(const struct view *view, const char *path);
+bool view_in_tree(const struct view *view, const char *path);
+
+/* Programs ask who they are: the files in /etc with one line more. NULL where
+ * there is nothing to change. */
+struct view_names {
+	char *passwd, *groups;
+	size_t passwd_len, groups_len;
+};
+
+/* 0 or -errno; view_names_free() in any case. */
+int view_names(const struct view *view, struct view_names *ret);
+void view_names_free(struct view_names *names);
 
 #endif

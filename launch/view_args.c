@@ -42,9 +42,9 @@ static int keep(struct view *view, int fd)
 	return 0;
 }
 
-/* A read-only file inside, of the @len bytes at @text. */
-static int put_data(struct view *view, const char *path, const char *perms,
-		    const char *text, size_t len)
+/* A file inside, of the @len bytes at @text. */
+static int put_data(struct view *view, const char *how, const char *path,
+		    const char *perms, const char *text, size_t len)
 {
 	AUTO_FD int fd = memfd_create("sallyport-view", MFD_CLOEXEC);
 	char number[16];
@@ -63,24 +63,11 @@ static int put_data(struct view *view, const char *path, const char *perms,
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;
 	snprintf(number, sizeof(number), "%d", fd);
-	put(view, "--perms", perms, "--ro-bind-data", number, path, NULL);
+	put(view, "--perms", perms, how, number, path, NULL);
 	r = keep(view, fd);
 	if (r == 0)
 		fd = -1;
 	return r;
-}
-
-static bool below_cwd(const struct view *view, const char *path)
-{
-	return view->kind == VIEW_CWD_WRITABLE && view_below(path, view->cwd);
-}
-
-static bool in_tree(const struct view *view, const char *path)
-{
-	for (size_t i = 0; i < view->trees; i++)
-		if (view_below(path, view->tree[i]))
-			return true;
-	return false;
 }
 
 /* Where @path, as seen inside, is for us now. NULL without memory. */
@@ -88,7 +75,7 @@ static char *outside(const struct view *view, const char *path)
 {
 	char *where = NULL;
 
-	if (!below_cwd(view, path))
+	if (!view_below_cwd(view, path))
 		return strdup(path);
 	if (asprintf(&where, "%s%s", view->source, path + strlen(view->cwd)) <
 	    0)
@@ -113,7 +100,9 @@ static void put_trees(struct view *view)
 		bool shared = strcmp(tree, "/tmp") == 0 ||
 			      strcmp(tree, "/var/tmp") == 0;
 
-		if (strcmp(tree, "/dev") == 0)
+		if (strcmp(tree, "/dev") == 0 && view->dev)
+			put(view, "--dev-bind", view->dev, tree, NULL);
+		else if (strcmp(tree, "/dev") == 0)
 			put(view, "--dev", tree, NULL);
 		else if (strcmp(tree, "/proc") == 0)
 			put(view, "--proc", tree, NULL);
@@ -143,7 +132,7 @@ static int open_way(struct view *view)
 		if (!closed)
 			return -ENOMEM;
 	}
-	if (closed && !in_tree(view, closed))
+	if (closed && !view_in_tree(view, closed))
 		put(view, "--perms", "0755", "--tmpfs", closed, NULL);
 	return 0;
 }
@@ -172,7 +161,7 @@ static int put_cwd(struct view *view, char *reterr, size_t cap)
 				 view->cwd, view->spec->uid);
 			return -EACCES;
 		}
-		if (!in_tree(view, view->cwd))
+		if (!view_in_tree(view, view->cwd))
 			r = open_way(view);
 		put(view, "--bind", view->source, view->cwd, NULL);
 	} else if (view->kind == VIEW_CWD_READONLY && !can_enter(view->cwd)) {
@@ -182,7 +171,7 @@ static int put_cwd(struct view *view, char *reterr, size_t cap)
 			 "in /",
 			 view->cwd);
 	} else if (view->kind == VIEW_CWD_READONLY &&
-		   in_tree(view, view->cwd)) {
+		   view_in_tree(view, view->cwd)) {
 		put(view, "--ro-bind", view->cwd, view->cwd, NULL);
 	}
 	return r;
@@ -202,7 +191,7 @@ static int put_pins(struct view *view, size_t which)
 	const char *path = view->mask[which].path;
 	size_t at = strlen(view->cwd);
 
-	if (!below_cwd(view, path))
+	if (!view_below_cwd(view, path))
 		return 0;
 	view->mask[which].pinned = true;
 	for (;;) {
@@ -229,7 +218,9 @@ static bool covered(const struct view *view, size_t which)
 	for (size_t i = 0; i < which; i++)
 		if (view_below(path, view->mask[i].path))
 			return true;
-	return !below_cwd(view, path) && in_tree(view, path);
+	if (view->mask[which].staged)
+		return true;
+	return !view_below_cwd(view, path) && view_in_tree(view, path);
 }
 
 static int put_masks(struct view *view)
@@ -257,46 +248,18 @@ static int put_masks(struct view *view)
 	return 0;
 }
 
-static int append_line(struct view *view, const char *path, const char *line)
-{
-	AUTO_FILE FILE *f = fopen(path, "re");
-	AUTO_FREE char *text = NULL;
-	size_t cap = 0, len = 0;
-	AUTO_FILE FILE *out = open_memstream(&text, &cap);
-	int c, last = '\n';
-
-	if (!f || !out)
-		return -errno;
-	while (len++ < 4u << 20 && (c = getc(f)) != EOF)
-		putc(last = c, out);
-	fprintf(out, "%s%s", last == '\n' ? "" : "\n", line);
-	if (fflush(out) != 0)
-		return -ENOMEM;
-	return put_data(view, path, "0444", text, cap);
-}
-
-/* Programs ask who they are. */
 static int put_names(struct view *view)
 {
-	const struct process_spec *spec = view->spec;
-	const char *home = view->home;
-	char line[256];
-	int r = 0;
+	struct view_names names;
+	int r = view_names(view, &names);
 
-	if (!spec->synthetic)
-		return 0;
-	if (!home || strpbrk(home, ":\n"))
-		home = "/";
-	if (view->passwd) {
-		snprintf(line, sizeof(line),
-			 "sandbox:x:%u:%u:sallyport:%.120s:/bin/sh\n",
-			 spec->uid, spec->gid, home);
-		r = append_line(view, view->passwd, line);
-	}
-	if (r == 0 && view->groups) {
-		snprintf(line, sizeof(line), "sandbox:x:%u:\n", spec->gid);
-		r = append_line(view, view->groups, line);
-	}
+	if (r == 0 && names.passwd)
+		r = put_data(view, "--ro-bind-data", view->passwd, "0444",
+			     names.passwd, names.passwd_len);
+	if (r == 0 && names.groups)
+		r = put_data(view, "--ro-bind-data", view->groups, "0444",
+			     names.groups, names.groups_len);
+	view_names_free(&names);
 	return r;
 }
 
@@ -306,12 +269,14 @@ static int put_files(struct view *view)
 	int r = 0;
 
 	if (resolv && view->resolv)
-		r = put_data(view, view->resolv, "0444", resolv,
-			     strlen(resolv));
+		r = put_data(view, "--ro-bind-data", view->resolv, "0444",
+			     resolv, strlen(resolv));
 	if (r == 0)
 		r = put_names(view);
+	/* In a private directory: nobody executes it a second time. */
 	if (r == 0)
-		r = put_data(view, VIEW_INIT, "0555", launch_init_start,
+		r = put_data(view, "--file", VIEW_INIT, "0555",
+			     launch_init_start,
 			     (size_t)(launch_init_end - launch_init_start));
 	return r;
 }

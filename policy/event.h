@@ -31,7 +31,7 @@ enum event_kind {
 
 #define EVENT_ANSWERS_MAX 8
 
-struct event {
+struct audit_event {
 	enum event_kind kind;
 	uint32_t sandbox;
 	uint64_t flow;	  /* joins the events of one connection; 0: none */

@@ -48,7 +48,8 @@ struct services {
 	 * for a close record) is done with 0 once it was accepted, or with -EIO
 	 * if it can't be: then nothing may leave (REASON_LEDGER_UNAVAILABLE).
 	 */
-	void (*record)(void *ctx, const struct event *event, struct wait *wait);
+	void (*record)(void *ctx, const struct audit_event *event,
+		       struct wait *wait);
 
 	/* Stops waiting for a record. The record itself is still written. */
 	void (*record_cancel)(void *ctx, struct wait *wait);

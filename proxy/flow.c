@@ -24,9 +24,9 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-struct event flow_event(const struct flow *flow, enum event_kind kind)
+struct audit_event flow_event(const struct flow *flow, enum event_kind kind)
 {
-	return (struct event){
+	return (struct audit_event){
 		.kind = kind,
 		.sandbox = flow->sandbox,
 		.flow = flow->id,
@@ -44,7 +44,7 @@ struct event flow_event(const struct flow *flow, enum event_kind kind)
 	};
 }
 
-void flow_record(const struct flow *flow, const struct event *event,
+void flow_record(const struct flow *flow, const struct audit_event *event,
 		 struct wait *wait)
 {
 	flow->services->record(flow->services->ctx, event, wait);
@@ -146,7 +146,7 @@ struct flow *flow_judge(struct event_base *base,
 void flow_refuse(struct flow *flow, enum reason reason, const char *sni,
 		 const char *detail)
 {
-	struct event event;
+	struct audit_event event;
 
 	opening_free(STEAL(flow->opening));
 	flow->verdict =
@@ -162,7 +162,7 @@ void flow_record_refusal(const struct services *services,
 			 const struct flow_ask *ask, enum reason reason,
 			 const char *shown_host, const char *detail)
 {
-	const struct event event = {
+	const struct audit_event event = {
 		.kind = ask->method ? EVENT_HTTP_REQUEST : EVENT_FLOW_OPEN,
 		.sandbox = ask->sandbox ? ask->sandbox->id : 0,
 		.flow = services->flow_id(services->ctx),
@@ -185,7 +185,7 @@ void flow_record_refusal(const struct services *services,
 
 void flow_progress(struct flow *flow, uint64_t up, uint64_t down)
 {
-	struct event event = flow_event(flow, EVENT_FLOW_PROGRESS);
+	struct audit_event event = flow_event(flow, EVENT_FLOW_PROGRESS);
 
 	event.bytes_up = up;
 	event.bytes_down = down;
@@ -228,7 +228,7 @@ const struct rule *flow_rule(const struct flow *flow)
 
 void flow_close(struct flow *flow, uint64_t up, uint64_t down, const char *how)
 {
-	struct event event;
+	struct audit_event event;
 
 	if (!flow)
 		return;

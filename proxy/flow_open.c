@@ -74,7 +74,7 @@ static void tell(struct opening *o, int fd, const char *detail)
 static void fail(struct opening *o, enum reason reason, const char *detail)
 {
 	struct flow *flow = o->flow;
-	struct event event;
+	struct audit_event event;
 
 	flow->verdict =
 		(struct verdict){ .reason = reason, .rule = flow->rule };
@@ -110,7 +110,7 @@ static void on_dialled(void *arg, int fd, int error, const struct ip *ip)
 {
 	struct opening *o = arg;
 	struct flow *flow = o->flow;
-	struct event event;
+	struct audit_event event;
 
 	o->dial = NULL;
 	if (ip)
@@ -221,7 +221,7 @@ static struct verdict decide(const struct flow *flow, struct sandbox *sandbox)
 int opening_start(struct opening *o, struct sandbox *sandbox)
 {
 	struct flow *flow = o->flow;
-	struct event event;
+	struct audit_event event;
 
 	o->later = event_new(o->base, -1, 0, on_later, o);
 	if (!o->later)

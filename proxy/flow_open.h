@@ -58,9 +58,9 @@ struct flow {
 };
 
 /* With what all records of @flow say. */
-struct event flow_event(const struct flow *flow, enum event_kind kind);
+struct audit_event flow_event(const struct flow *flow, enum event_kind kind);
 /* @wait may be NULL. */
-void flow_record(const struct flow *flow, const struct event *event,
+void flow_record(const struct flow *flow, const struct audit_event *event,
 		 struct wait *wait);
 
 /* Decides, and does what follows from it. done() comes later. 0 or -ENOMEM. */

@@ -75,15 +75,15 @@ static void turn(struct rig *rig)
 		event_base_loop(rig->base, EVLOOP_NONBLOCK);
 }
 
-static struct event question(const char *host)
+static struct audit_event question(const char *host)
 {
-	return (struct event){ .kind = EVENT_DNS_QUERY, .host = host };
+	return (struct audit_event){ .kind = EVENT_DNS_QUERY, .host = host };
 }
 
 static void on_done(struct wait *wait, int status)
 {
 	struct waiter *waiter = CONTAINER_OF(wait, struct waiter, wait);
-	struct event event = question("again");
+	struct audit_event event = question("again");
 
 	waiter->calls++;
 	waiter->status = status;
@@ -95,7 +95,7 @@ static void on_done(struct wait *wait, int status)
 
 static void submit(struct rig *rig, struct waiter *waiter)
 {
-	struct event event = question("host");
+	struct audit_event event = question("host");
 
 	waiter->rig = rig;
 	waiter->wait.done = on_done;
@@ -103,12 +103,13 @@ static void submit(struct rig *rig, struct waiter *waiter)
 }
 
 /* Reads what is there as the ledger would; the last number, or 0. */
-static uint64_t ledger_read(struct rig *rig, struct event *ret_last, int *count)
+static uint64_t ledger_read(struct rig *rig, struct audit_event *ret_last,
+			    int *count)
 {
 	static char text[RECORD_MESSAGE_MAX];
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	uint64_t seq = 0, before;
-	struct event event;
+	struct audit_event event;
 	ssize_t n;
 
 	while ((n = recv(rig->ledger, buf, sizeof(buf), MSG_DONTWAIT)) > 0) {
@@ -185,7 +186,7 @@ static void test_queue_and_limit(void **state)
 {
 	struct rig *rig = *state;
 	struct waiter *w = calloc(CLIENT_QUEUE_MAX + 3, sizeof(*w));
-	struct event event = question("nobody waits"), last;
+	struct audit_event event = question("nobody waits"), last;
 	uint64_t seq = 0;
 	int count = 0;
 
@@ -310,7 +311,7 @@ static void *slow_ledger(void *arg)
 
 static void test_sync(void **state)
 {
-	struct event event = question("sync");
+	struct audit_event event = question("sync");
 	pthread_t thread;
 	int sock[2];
 

@@ -14,9 +14,9 @@
 
 #include "base/cleanup.h"
 
-static struct event full_event(void)
+static struct audit_event full_event(void)
 {
-	struct event event = {
+	struct audit_event event = {
 		.kind = EVENT_DNS_ANSWER,
 		.sandbox = 0xdeadbeef,
 		.flow = UINT64_MAX,
@@ -57,7 +57,8 @@ static void assert_text(const char *a, const char *b)
 		assert_string_equal(a, b);
 }
 
-static void assert_same(const struct event *a, const struct event *b)
+static void assert_same(const struct audit_event *a,
+			const struct audit_event *b)
 {
 	assert_int_equal(a->kind, b->kind);
 	assert_int_equal(a->sandbox, b->sandbox);
@@ -90,7 +91,7 @@ static void assert_same(const struct event *a, const struct event *b)
 
 static void test_round_trip(void **state)
 {
-	struct event in = full_event(), out;
+	struct audit_event in = full_event(), out;
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	char text[RECORD_MESSAGE_MAX];
 	uint64_t seq = 0;
@@ -110,7 +111,7 @@ static void test_round_trip(void **state)
  * either data or refused: never a crash, never out of range. */
 static void test_mutations(void **state)
 {
-	struct event in = full_event(), out;
+	struct audit_event in = full_event(), out;
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	char text[RECORD_MESSAGE_MAX];
 	size_t len = record_encode(&in, 5, buf);
@@ -161,7 +162,7 @@ static void test_refused_fields(void **state)
 		{ "src len", 37, 5 },	    { "src tail", 42, 1 },
 		{ "answers", 80, 9 },
 	};
-	struct event in = full_event(), out;
+	struct audit_event in = full_event(), out;
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	char text[RECORD_MESSAGE_MAX];
 	uint64_t seq;
@@ -197,7 +198,7 @@ static char *filled(size_t len)
 static void test_cut(void **state)
 {
 	AUTO_FREE char *big = filled(100000);
-	struct event in = full_event(), out;
+	struct audit_event in = full_event(), out;
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	char text[RECORD_MESSAGE_MAX];
 	uint64_t seq;
@@ -221,7 +222,7 @@ static void test_cut(void **state)
 static void test_exact_limit_is_not_cut(void **state)
 {
 	AUTO_FREE char *fits = filled(512);
-	struct event in = full_event(), out;
+	struct audit_event in = full_event(), out;
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	char text[RECORD_MESSAGE_MAX];
 	uint64_t seq;

@@ -25,7 +25,7 @@ static const struct record_context context = {
 };
 
 /* Formats and parses; checks what must hold for each line. */
-static json_t *line_of(const struct event *event, char *buf)
+static json_t *line_of(const struct audit_event *event, char *buf)
 {
 	size_t len = record_format(event, 41, &context, buf, RECORD_LINE_MAX);
 	json_error_t error;
@@ -75,9 +75,10 @@ static void assert_str(json_t *line, const char *path, const char *want)
 			 want);
 }
 
-static struct event sample(enum event_kind kind, bool allow, enum reason reason)
+static struct audit_event sample(enum event_kind kind, bool allow,
+				 enum reason reason)
 {
-	return (struct event){
+	return (struct audit_event){
 		.kind = kind,
 		.sandbox = 3,
 		.flow = 77,
@@ -167,7 +168,7 @@ static void test_every_kind(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		struct event event =
+		struct audit_event event =
 			sample(table[i].kind, table[i].allow, table[i].reason);
 
 		event.method = "GET";
@@ -182,7 +183,7 @@ static void test_every_kind(void **state)
 static void test_flow(void **state)
 {
 	static char buf[RECORD_LINE_MAX];
-	struct event event = sample(EVENT_FLOW_CLOSE, true, REASON_RULE);
+	struct audit_event event = sample(EVENT_FLOW_CLOSE, true, REASON_RULE);
 
 	(void)state;
 	event.bytes_up = 1234;
@@ -216,7 +217,7 @@ static void test_flow(void **state)
 static void test_dns(void **state)
 {
 	static char buf[RECORD_LINE_MAX];
-	struct event event = sample(EVENT_DNS_ANSWER, true, REASON_RULE);
+	struct audit_event event = sample(EVENT_DNS_ANSWER, true, REASON_RULE);
 	json_t *line;
 
 	(void)state;
@@ -262,7 +263,8 @@ static void test_http(void **state)
 			{ "PUT", 7 },	  { "TRACE", 8 },    { "PATCH", 9 },
 			{ "get", 99 },	  { "PROPFIND", 99 } };
 	static char buf[RECORD_LINE_MAX];
-	struct event event = sample(EVENT_HTTP_REQUEST, true, REASON_RULE);
+	struct audit_event event =
+		sample(EVENT_HTTP_REQUEST, true, REASON_RULE);
 	json_t *line;
 
 	(void)state;
@@ -295,7 +297,7 @@ static void test_http(void **state)
 static void test_packet_and_finding(void **state)
 {
 	static char buf[RECORD_LINE_MAX];
-	struct event event = sample(EVENT_PACKET, false, REASON_BYPASS);
+	struct audit_event event = sample(EVENT_PACKET, false, REASON_BYPASS);
 	json_t *line;
 
 	(void)state;
@@ -344,8 +346,8 @@ static void test_hostile_text(void **state)
 	(void)state;
 	for (int kind = 1; kind < EVENT_KIND_COUNT; kind++) {
 		for (size_t i = 0; i < ARRAY_SIZE(evil); i++) {
-			struct event event = sample((enum event_kind)kind,
-						    false, REASON_MALFORMED);
+			struct audit_event event = sample(
+				(enum event_kind)kind, false, REASON_MALFORMED);
 
 			event.rule = event.rule_text = event.host = evil[i];
 			event.protocol = event.sni = event.method = evil[i];
@@ -369,9 +371,9 @@ static void test_worst_case_fits(void **state)
 	(void)state;
 	memset(big, 0x01, sizeof(big) - 1);
 	for (int kind = 1; kind < EVENT_KIND_COUNT; kind++) {
-		struct event event =
+		struct audit_event event =
 			sample((enum event_kind)kind, false, REASON_MALFORMED);
-		struct event decoded;
+		struct audit_event decoded;
 
 		event.rule = event.rule_text = event.host = event.sni = big;
 		event.protocol = event.method = event.target = big;
@@ -398,7 +400,7 @@ static void test_worst_case_fits(void **state)
 static void test_small_buffer(void **state)
 {
 	static char buf[RECORD_LINE_MAX];
-	struct event event = sample(EVENT_FLOW_OPEN, true, REASON_RULE);
+	struct audit_event event = sample(EVENT_FLOW_OPEN, true, REASON_RULE);
 
 	(void)state;
 	assert_int_equal(record_format(&event, 1, &context, buf, 100), 0);
@@ -418,7 +420,7 @@ static void test_python_reads_it(void **state)
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		struct event event =
+		struct audit_event event =
 			sample(table[i].kind, table[i].allow, table[i].reason);
 
 		event.host = "a\n\xff\"\x1b";

@@ -14,10 +14,10 @@
 
 #include "base/cleanup.h"
 
-static struct event of(enum event_kind kind, const char *host, bool allow,
-		       enum reason reason)
+static struct audit_event of(enum event_kind kind, const char *host, bool allow,
+			     enum reason reason)
 {
-	return (struct event){
+	return (struct audit_event){
 		.kind = kind,
 		.host = host,
 		.verdict = { .allow = allow, .reason = reason },
@@ -27,7 +27,7 @@ static struct event of(enum event_kind kind, const char *host, bool allow,
 	};
 }
 
-static void add(struct tally *tally, struct event event)
+static void add(struct tally *tally, struct audit_event event)
 {
 	tally_add(tally, &event);
 }
@@ -57,7 +57,7 @@ static int teardown(void **state)
 static void test_one_flow_is_one_connection(void **state)
 {
 	struct tally *tally = *state;
-	struct event close =
+	struct audit_event close =
 		of(EVENT_FLOW_CLOSE, "a.example", true, REASON_RULE);
 
 	add(tally, of(EVENT_SESSION_OPEN, NULL, false, REASON_RULE));
@@ -97,7 +97,8 @@ static void test_an_answer_that_will_not_do(void **state)
 static void test_refusals(void **state)
 {
 	struct tally *tally = *state;
-	struct event packet = of(EVENT_PACKET, NULL, false, REASON_BYPASS);
+	struct audit_event packet =
+		of(EVENT_PACKET, NULL, false, REASON_BYPASS);
 
 	add(tally,
 	    of(EVENT_DNS_QUERY, "b.example", false, REASON_NOT_IN_POLICY));
@@ -117,7 +118,8 @@ static void test_refusals(void **state)
 	add(tally, packet);
 	assert_int_equal(row(tally, "203.0.113.5", false)->count, 501);
 
-	struct event finding = of(EVENT_FINDING, NULL, false, REASON_MALFORMED);
+	struct audit_event finding =
+		of(EVENT_FINDING, NULL, false, REASON_MALFORMED);
 	finding.detail = "something odd";
 	add(tally, finding);
 	assert_string_equal(row(tally, "something odd", false)->protocol,

@@ -142,17 +142,17 @@ static int finish(struct rig *rig, struct tally *ret_tally)
 	return wait_exit(rig);
 }
 
-static struct event event_of(enum event_kind kind, const char *host)
+static struct audit_event event_of(enum event_kind kind, const char *host)
 {
-	return (struct event){ .kind = kind,
-			       .host = host,
-			       .verdict = { .allow = true },
-			       .dst_port = 443 };
+	return (struct audit_event){ .kind = kind,
+				     .host = host,
+				     .verdict = { .allow = true },
+				     .dst_port = 443 };
 }
 
 static int send_raw(int link, const char *host, uint64_t seq)
 {
-	struct event event = event_of(EVENT_FLOW_OPEN, host);
+	struct audit_event event = event_of(EVENT_FLOW_OPEN, host);
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	size_t len = record_encode(&event, seq, buf);
 
@@ -161,7 +161,7 @@ static int send_raw(int link, const char *host, uint64_t seq)
 
 static int submit(int link, const char *host, uint64_t seq)
 {
-	struct event event = event_of(EVENT_FLOW_OPEN, host);
+	struct audit_event event = event_of(EVENT_FLOW_OPEN, host);
 
 	return audit_submit_sync(link, &event, seq);
 }
@@ -230,7 +230,7 @@ static void test_session(void **state)
 	start(&rig);
 	AUTO_FD int warden = link_new(&rig);
 	AUTO_FD int gate = link_new(&rig);
-	struct event open = event_of(EVENT_SESSION_OPEN, NULL);
+	struct audit_event open = event_of(EVENT_SESSION_OPEN, NULL);
 	assert_int_equal(audit_submit_sync(warden, &open, 1), 0);
 	for (uint64_t seq = 1; seq <= 100; seq++)
 		assert_int_equal(submit(gate, "a.test", seq), 0);
@@ -238,7 +238,7 @@ static void test_session(void **state)
 	json_t *log = read_log(&rig);
 	assert_int_equal(json_array_size(log), 101);
 	json_decref(log);
-	struct event close = event_of(EVENT_SESSION_CLOSE, NULL);
+	struct audit_event close = event_of(EVENT_SESSION_CLOSE, NULL);
 	assert_int_equal(audit_submit_sync(warden, &close, 2), 0);
 	assert_int_equal(finish(&rig, &tally), 0);
 	log = read_log(&rig);
@@ -297,7 +297,7 @@ static void test_close_is_last(void **state)
 	kill(rig.pid, SIGSTOP);
 	while (seq < 150)
 		assert_int_equal(send_raw(gate, "late.test", ++seq), 0);
-	struct event close = event_of(EVENT_SESSION_CLOSE, NULL);
+	struct audit_event close = event_of(EVENT_SESSION_CLOSE, NULL);
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	size_t len = record_encode(&close, 1, buf);
 	assert_int_equal(send(warden, buf, len, 0), len);
@@ -390,7 +390,7 @@ static void test_malformed(void **state)
 	assert_int_equal(submit(again, "once.test", 7), 0);
 	assert_int_equal(send_raw(again, "twice.test", 7), 0); /* replayed */
 	assert_cut(again);
-	struct event event = event_of(EVENT_FLOW_OPEN, "large.test");
+	struct audit_event event = event_of(EVENT_FLOW_OPEN, "large.test");
 	record_encode(&event, 1, big); /* a good one, but for its length */
 	assert_int_equal(send(large, big, sizeof(big), 0), sizeof(big));
 	assert_cut(large);
@@ -422,7 +422,7 @@ static void test_gate_is_not_the_warden(void **state)
 	start(&rig);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		AUTO_FD int gate = link_as(&rig, false);
-		struct event event = event_of(kinds[i], NULL);
+		struct audit_event event = event_of(kinds[i], NULL);
 		size_t len = record_encode(&event, 1, message);
 
 		assert_int_equal(send(gate, message, len, 0), len);

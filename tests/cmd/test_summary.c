@@ -42,29 +42,31 @@ static char *print(const struct tally *tally, bool json)
 static void add(struct tally *tally, enum event_kind kind, const char *host,
 		bool allow, enum reason reason, const char *rule, uint16_t port)
 {
-	struct event event = { .kind = kind,
-			       .host = host,
-			       .verdict = { .allow = allow, .reason = reason },
-			       .rule = rule,
-			       .dst_port = port,
-			       .protocol = "tls",
-			       .bytes_up = 1234567,
-			       .bytes_down = 999 };
+	struct audit_event event = { .kind = kind,
+				     .host = host,
+				     .verdict = { .allow = allow,
+						  .reason = reason },
+				     .rule = rule,
+				     .dst_port = port,
+				     .protocol = "tls",
+				     .bytes_up = 1234567,
+				     .bytes_down = 999 };
 
 	tally_add(tally, &event);
 }
 
 static void fill(struct tally *tally)
 {
-	struct event packet = { .kind = EVENT_PACKET,
-				.verdict = { .reason = REASON_BYPASS },
-				.dst_ip = ip_v4(0xcb007105),
-				.dst_port = 443,
-				.protocol = "udp",
-				.count = 7 };
-	struct event finding = { .kind = EVENT_FINDING,
-				 .verdict = { .reason = REASON_MALFORMED },
-				 .detail = "a gate went \x1b[31mmad" };
+	struct audit_event packet = { .kind = EVENT_PACKET,
+				      .verdict = { .reason = REASON_BYPASS },
+				      .dst_ip = ip_v4(0xcb007105),
+				      .dst_port = 443,
+				      .protocol = "udp",
+				      .count = 7 };
+	struct audit_event finding = { .kind = EVENT_FINDING,
+				       .verdict = { .reason =
+							    REASON_MALFORMED },
+				       .detail = "a gate went \x1b[31mmad" };
 
 	add(tally, EVENT_DNS_QUERY, "ok.test", true, REASON_RULE, "p:1", 0);
 	add(tally, EVENT_FLOW_OPEN, "ok.test", true, REASON_RULE, "p:1", 443);

@@ -51,7 +51,7 @@ static inline void fake_end(struct fake *fake, struct wait *wait, int status)
 	}
 }
 
-static inline void fake_record(void *ctx, const struct event *event,
+static inline void fake_record(void *ctx, const struct audit_event *event,
 			       struct wait *wait)
 {
 	struct fake *fake = ctx;

@@ -543,7 +543,7 @@ static void test_limit_rate(void **state)
 static struct wait *parked[300];
 static unsigned parked_count;
 
-static void park(void *ctx, const struct event *event, struct wait *wait)
+static void park(void *ctx, const struct audit_event *event, struct wait *wait)
 {
 	(void)ctx;
 	if (event->verdict.reason != REASON_LIMIT_RATE)

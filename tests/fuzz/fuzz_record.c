@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static char text[RECORD_MESSAGE_MAX], line[RECORD_LINE_MAX];
 	static uint8_t again[RECORD_MESSAGE_MAX];
 	static struct tally tally;
-	struct event event;
+	struct audit_event event;
 	uint64_t seq;
 	size_t len;
 

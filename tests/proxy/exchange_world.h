@@ -29,7 +29,7 @@ struct place { /* where an exchange runs */
 
 static struct place place;
 
-static inline void place_record(void *ctx, const struct event *event,
+static inline void place_record(void *ctx, const struct audit_event *event,
 				struct wait *wait)
 {
 	if (event->kind == EVENT_HTTP_REQUEST) {

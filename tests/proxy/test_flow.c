@@ -73,7 +73,8 @@ static void keep(char *to, size_t cap, const char *text)
 	snprintf(to, cap, "%s", text ? text : "");
 }
 
-static void fake_record(void *ctx, const struct event *e, struct wait *wait)
+static void fake_record(void *ctx, const struct audit_event *e,
+			struct wait *wait)
 {
 	static const char *const word[EVENT_KIND_COUNT] = {
 		[EVENT_FLOW_OPEN] = "open",

@@ -69,7 +69,7 @@ static inline void copy_text(char *to, size_t cap, const char *from)
 	snprintf(to, cap, "%s", from ? from : "");
 }
 
-static inline void world_record(void *ctx, const struct event *event,
+static inline void world_record(void *ctx, const struct audit_event *event,
 				struct wait *wait)
 {
 	struct world *w = ctx;

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * view_place.c - what we can mount ourselves, before bubblewrap.
+ *
+ * Bubblewrap reads the whole mount table after each of its bind mounts, most of
+ * what a short session would cost. It shows the command all that is mounted
+ * here, read-only like the rest: so files and masks are put over what they hide
+ * in our own mount namespace, and /dev is made there, with one mount(2) each.
+ *
+ * Only the idmapped working directory has to be done here. Whatever else does
+ * not work is left for view_args.c, which asks bubblewrap for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "launch/idmap.h"
+#include "launch/userns.h"
+#include "launch/view.h"
+
+/* Inside, /run is private: what we put there is not seen. */
+#define PLACE	  "/run"
+#define PLACE_CWD PLACE "/cwd"
+#define PLACE_DEV PLACE "/dev"
+
+static int enter(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", PLACE, "tmpfs", MS_NOSUID | MS_NODEV,
+		  "mode=0755,size=16m") < 0)
+		return -errno;
+	return 0;
+}
+
+/* --- files and masks ----------------------------------------------------- */
+
+/* Will what is mounted at @path be seen at @path? */
+static bool shows(const struct view *view, const char *path)
+{
+	return !view_below_cwd(view, path) && !view_in_tree(view, path);
+}
+
+static int write_file(const char *path, const char *text, size_t len)
+{
+	AUTO_FD int fd =
+		open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+
+	if (fd < 0 || fchmod(fd, 0444) < 0)
+		return -errno;
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0)
+			return -errno;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Puts @text over the file at *@target, which then is done: NULL. */
+static void place_file(const struct view *view, char **target, const char *from,
+		       const char *text, size_t len)
+{
+	if (!*target || !text || !shows(view, *target))
+		return;
+	if (write_file(from, text, len) < 0 ||
+	    mount(from, *target, NULL, MS_BIND, NULL) < 0)
+		return;
+	free(*target);
+	*target = NULL;
+}
+
+static void place_files(struct view *view)
+{
+	const char *resolv = view->spec->resolv_conf;
+	struct view_names names;
+
+	if (resolv)
+		place_file(view, &view->resolv, PLACE "/resolv", resolv,
+			   strlen(resolv));
+	if (view_names(view, &names) == 0) {
+		place_file(view, &view->passwd, PLACE "/passwd", names.passwd,
+			   names.passwd_len);
+		place_file(view, &view->groups, PLACE "/group", names.groups,
+			   names.groups_len);
+	}
+	view_names_free(&names);
+}
+
+static void place_masks(struct view *view)
+{
+	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_RDONLY;
+
+	for (size_t i = 0; i < view->masks; i++) {
+		struct view_mask *mask = &view->mask[i];
+
+		if (mask->dir && shows(view, mask->path))
+			mask->staged = mount("none", mask->path, "tmpfs", flags,
+					     "mode=0555") == 0;
+	}
+}
+
+/* --- /dev ---------------------------------------------------------------- */
+
+static int place_device(const char *name)
+{
+	char from[64], at[64];
+	AUTO_FD int fd = -1;
+
+	snprintf(from, sizeof(from), "/dev/%s", name);
+	snprintf(at, sizeof(at), PLACE_DEV "/%s", name);
+	fd = open(at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (fd < 0 || mount(from, at, NULL, MS_BIND, NULL) < 0)
+		return -errno;
+	return 0;
+}
+
+/* The same as bubblewrap's, without /dev/console. */
+static int make_dev(void)
+{
+	static const char *const devices[] = { "null",	 "zero",    "full",
+					       "random", "urandom", "tty" };
+	static const char *const links[][2] = {
+		{ "/proc/self/fd", PLACE_DEV "/fd" },
+		{ "/proc/self/fd/0", PLACE_DEV "/stdin" },
+		{ "/proc/self/fd/1", PLACE_DEV "/stdout" },
+		{ "/proc/self/fd/2", PLACE_DEV "/stderr" },
+		{ "/proc/kcore", PLACE_DEV "/core" },
+		{ "pts/ptmx", PLACE_DEV "/ptmx" },
+	};
+
+	if (mkdir(PLACE_DEV, 0755) < 0 ||
+	    mount("none", PLACE_DEV, "tmpfs", MS_NOSUID | MS_NODEV,
+		  "mode=0755") < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		int r = place_device(devices[i]);
+
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		if (symlink(links[i][0], links[i][1]) < 0)
+			return -errno;
+	/* The command's uid may not be ours. */
+	if (mkdir(PLACE_DEV "/shm", 0755) < 0 ||
+	    chmod(PLACE_DEV "/shm", 01777) < 0 ||
+	    mkdir(PLACE_DEV "/pts", 0755) < 0 ||
+	    mount("devpts", PLACE_DEV "/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+		  "newinstance,ptmxmode=0666,mode=620") < 0)
+		return -errno;
+	return 0;
+}
+
+static void place_dev(struct view *view)
+{
+	/* Where there is a terminal, /dev/console is it. */
+	if (isatty(STDOUT_FILENO) || make_dev() < 0)
+		return;
+	view->dev = strdup(PLACE_DEV);
+}
+
+/* --- the working directory ----------------------------------------------- */
+
+static int attach_cwd(struct view *view, int tree)
+{
+	int r;
+
+	if (mkdir(PLACE_CWD, 0755) < 0)
+		return -errno;
+	r = idmap_attach(tree, PLACE_CWD);
+	if (r < 0)
+		return r;
+	free(view->source);
+	view->source = strdup(PLACE_CWD);
+	return view->source ? 0 : -ENOMEM;
+}
+
+static int place_cwd(struct view *view)
+{
+	const struct process_spec *spec = view->spec;
+	AUTO_FD int tree = -1;
+	AUTO_FD int userns =
+		userns_make(view->owner, spec->uid, view->group, spec->gid);
+	int r;
+
+	if (userns < 0)
+		r = userns;
+	else
+		r = tree = idmap_clone(view->cwd, userns);
+	if (r >= 0)
+		return attach_cwd(view, tree);
+	/* Some file systems can't; the command then sees what its uid may. */
+	view->kind = VIEW_CWD_READONLY;
+	snprintf(view->note, sizeof(view->note),
+		 "%.100s is read-only for the command: its file system has no "
+		 "idmapped mounts (use --user)",
+		 view->cwd);
+	return 0;
+}
+
+int view_place(struct view *view, char *reterr, size_t cap)
+{
+	bool idmapped = view->spec->as_root && view->spec->synthetic &&
+			view->kind == VIEW_CWD_WRITABLE;
+	int r = enter();
+
+	if (r == 0 && idmapped)
+		r = place_cwd(view);
+	if (r < 0 && !idmapped)
+		return 0;
+	if (r < 0) {
+		snprintf(reterr, cap, "cannot make a mount namespace: %s",
+			 strerror(-r));
+		return r;
+	}
+	place_dev(view);
+	place_files(view);
+	place_masks(view);
+	return 0;
+}
