@@ -110,8 +110,11 @@ static struct tally_row *row_of(struct tally *tally,
 	row->door = (uint8_t)event->door;
 	/* The port of a DNS question is the resolver's, not the host's. */
 	if (event->dst_port && event->kind != EVENT_DNS_QUERY &&
-	    event->kind != EVENT_DNS_ANSWER)
+	    event->kind != EVENT_DNS_ANSWER) {
+		if (row->port && row->port != event->dst_port)
+			row->mixed = 1;
 		row->port = event->dst_port;
+	}
 	if (event->kind == EVENT_FINDING)
 		snprintf(row->protocol, sizeof(row->protocol), TALLY_FINDING);
 	else if (event->protocol)

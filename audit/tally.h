@@ -23,6 +23,7 @@ struct tally_row {
 	uint16_t port; /* the last one seen */
 	uint8_t allow;
 	uint8_t door;
+	uint8_t mixed;	 /* there were several ports */
 	uint16_t reason; /* enum reason */
 	uint32_t count;	 /* connections, requests, packets, findings */
 	uint32_t dns;	 /* DNS questions, not in @count */

@@ -68,6 +68,10 @@ static size_t fold(const struct tally *tally, struct tally_row *rows)
 		if (n && by_key(&rows[n - 1], &rows[i]) == 0) {
 			rows[n - 1].count += rows[i].count;
 			rows[n - 1].dns += rows[i].dns;
+			rows[n - 1].mixed |=
+				rows[i].mixed ||
+				(rows[i].port && rows[n - 1].port &&
+				 rows[i].port != rows[n - 1].port);
 			rows[n - 1].up += rows[i].up;
 			rows[n - 1].down += rows[i].down;
 		} else {
@@ -136,7 +140,9 @@ static void print_refused(FILE *out, const struct tally_row *row)
 	bool v6 = strchr(row->host, ':') != NULL;
 
 	clean(row->host, host, sizeof(host));
-	if (row->count && row->port)
+	if (row->count && row->mixed)
+		snprintf(where, sizeof(where), "%s, several ports", host);
+	else if (row->count && row->port)
 		snprintf(where, sizeof(where), v6 ? "[%s]:%u%s%s" : "%s:%u%s%s",
 			 host, row->port,
 			 row->reason == REASON_BYPASS ? " " : "",

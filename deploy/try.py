@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BINARY = os.environ.get("SALLYPORT_BINARY", TOP + "/build/sallyport")
 sys.path.insert(0, os.path.join(TOP, "tests", "system"))
 from lab import Lab  # noqa: E402
 
@@ -86,7 +87,7 @@ def main():
         env = dict(os.environ, **lab.trust(work + "/ca.pem"))
         command = argv or ["python3", "-c", AGENT]
         status = subprocess.run(
-            [*drop, TOP + "/build/sallyport", "run", "--allow", "allowed.test",
+            [*drop, BINARY, "run", "--allow", "allowed.test",
              "--log", logs, "--", *command], cwd=work, env=env).returncode
         seen = lab.evil()
         print("\npackets that the forbidden hosts saw:", len(seen))

@@ -78,15 +78,25 @@ static void place_file(const struct view *view, char **target, const char *from,
 	*target = NULL;
 }
 
+/* We may be root: what others may not read stays bubblewrap's affair, which
+ * reads as the sandbox's uid. */
+static bool is_public(const char *path)
+{
+	struct stat st;
+
+	return path && stat(path, &st) == 0 && st.st_mode & S_IROTH;
+}
+
 static void place_files(struct view *view)
 {
 	const char *resolv = view->spec->resolv_conf;
-	struct view_names names;
+	struct view_names names = { 0 };
 
 	if (resolv)
 		place_file(view, &view->resolv, PLACE "/resolv", resolv,
 			   strlen(resolv));
-	if (view_names(view, &names) == 0) {
+	if (is_public(view->passwd) && is_public(view->groups) &&
+	    view_names(view, &names) == 0) {
 		place_file(view, &view->passwd, PLACE "/passwd", names.passwd,
 			   names.passwd_len);
 		place_file(view, &view->groups, PLACE "/group", names.groups,

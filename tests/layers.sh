@@ -19,5 +19,14 @@ for folder in dns proxy firewall audit launch; do
 	check "$folder" "$folder|policy|base"
 done
 check cmd 'cmd|launch|firewall|audit|proxy|dns|policy|base'
+
+# Neither a shell, nor what can't be bounded.
+found=$(grep -rnE '\b(system|popen|strcpy|strcat|sprintf|gets|alloca|atoi) ?\(' \
+	base policy dns proxy firewall audit launch cmd --include='*.c' \
+	--include='*.h' || true)
+if [ -n "$found" ]; then
+	printf 'calls that are not used here:\n%s\n' "$found"
+	bad=1
+fi
 [ "$bad" = 0 ] && echo "layers: every include points downwards"
 exit "$bad"
