@@ -38,6 +38,7 @@ set(SANITIZE_FLAGS -fsanitize=address,undefined -fno-omit-frame-pointer
 	-fno-sanitize-recover=undefined)
 if(SALLYPORT_SANITIZE OR SALLYPORT_FUZZ)
 	add_compile_options(${SANITIZE_FLAGS})
+	add_compile_definitions(SALLYPORT_SANITIZED)
 	add_link_options(${SANITIZE_FLAGS})
 elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
 	add_compile_options($<$<COMPILE_LANGUAGE:C>:-U_FORTIFY_SOURCE>

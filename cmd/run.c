@@ -207,6 +207,8 @@ static void prepare_process(struct run *run)
 		die(EXIT_SALLYPORT, "out of memory");
 	err = process_prepare(spec, &run->process, why, sizeof(why));
 	process_env_free((char **)(uintptr_t)spec->env);
+	spec->env = NULL;
+	spec->resolv_conf = NULL; /* it was only for the child */
 	if (err)
 		die(EXIT_SALLYPORT, "%s", why);
 	if (*run->process.note && !run->options.quiet)

@@ -21,7 +21,8 @@
 
 int filter_apply(enum isolate_role role)
 {
-	struct sock_filter copy[BPF_MAXINSNS];
+	struct sock_filter
+		copy[ARRAY_SIZE(filter_gate) + ARRAY_SIZE(filter_ledger)];
 	const struct sock_filter *code = filter_ledger;
 	size_t n = ARRAY_SIZE(filter_ledger);
 	struct sock_fprog program;

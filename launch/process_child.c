@@ -45,10 +45,13 @@ static int explain(struct report *report, const char *what)
 }
 
 /* Leaves real root for good: a user namespace maps one id, the sandbox's. */
-static int become_user(const struct process_spec *spec, struct report *report)
+static int become_user(const struct process_spec *spec, struct view *view,
+		       struct report *report)
 {
-	AUTO_FD int userns = userns_make(0, spec->uid, 0, spec->gid);
+	AUTO_FD int userns = steal_fd(&view->userns);
 
+	if (userns < 0)
+		userns = userns_make(0, spec->uid, 0, spec->gid);
 	if (userns < 0) {
 		errno = -userns;
 		return explain(report, "make a user namespace (sysctl "
@@ -187,7 +190,7 @@ _Noreturn void process_child(const struct process_spec *spec,
 			     pid_t parent)
 {
 	struct report report = { 0 };
-	struct view view = { 0 };
+	struct view view = { .userns = -1 };
 	int r;
 
 	r = prepare_session(spec, &report);
@@ -198,7 +201,7 @@ _Noreturn void process_child(const struct process_spec *spec,
 	if (r == 0)
 		r = view_place(&view, report.text, sizeof(report.text));
 	if (r == 0 && spec->as_root)
-		r = become_user(spec, &report);
+		r = become_user(spec, &view, &report);
 	if (r == 0)
 		r = die_with_parent(parent, &report);
 	if (r == 0)

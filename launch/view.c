@@ -305,7 +305,7 @@ int view_plan(struct view *view, const struct process_spec *spec, char *reterr,
 {
 	int r = 0;
 
-	*view = (struct view){ .spec = spec };
+	*view = (struct view){ .spec = spec, .userns = -1 };
 	snprintf(reterr, cap, "out of memory");
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(private_trees); i++)
 		r = add_tree(view, private_trees[i]);
@@ -346,5 +346,6 @@ void view_free(struct view *view)
 		close(view->fd[i]);
 	if (view->out)
 		fclose(view->out);
-	*view = (struct view){ 0 };
+	close_fd(&view->userns);
+	*view = (struct view){ .userns = -1 };
 }

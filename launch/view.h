@@ -44,6 +44,7 @@ struct view {
 	char *dev;    /* a finished /dev, or NULL */
 	uid_t owner;  /* of the cwd */
 	gid_t group;
+	int userns; /* maps uid 0 to the sandbox's, if it was needed; or -1 */
 	char *tree[VIEW_TREES]; /* private, empty: /dev /proc /tmp /run ... */
 	size_t trees;
 	char *home;		/* canonical; also a tree if private */

@@ -206,8 +206,12 @@ static int place_cwd(struct view *view)
 		r = userns;
 	else
 		r = tree = idmap_clone(view->cwd, userns);
-	if (r >= 0)
+	if (r >= 0) {
+		/* The one that the child itself will enter. */
+		if (view->owner == 0 && view->group == 0)
+			view->userns = steal_fd(&userns);
 		return attach_cwd(view, tree);
+	}
 	/* Some file systems can't; the command then sees what its uid may. */
 	view->kind = VIEW_CWD_READONLY;
 	snprintf(view->note, sizeof(view->note),
