@@ -82,19 +82,17 @@ static int sandbox_inside(void *arg, int *ret_fds, size_t *ret_n)
 	return netns_sandbox_sysctls();
 }
 
-static int make_namespaces(struct gateway *g)
+static int make_namespace(struct gateway *g)
 {
 	int fds[8];
-	size_t n = 0, none = 0;
+	size_t n = 0;
 	int err = netns_create(&g->ns, gateway_inside, NULL, fds, &n);
 
 	if (err)
 		return err;
 	for (size_t i = 0; i < n && i < ARRAY_SIZE(made_inside); i++)
 		g->socket[made_inside[i]] = fds[i];
-	if (n != ARRAY_SIZE(made_inside))
-		return -EIO;
-	return netns_create(&g->sandbox, sandbox_inside, NULL, fds, &none);
+	return n == ARRAY_SIZE(made_inside) ? 0 : -EIO;
 }
 
 static int make_rules(struct gateway *g)
@@ -135,13 +133,10 @@ static int add_literals(struct gateway *g, const struct policy *policy)
 
 static int make_link(struct gateway *g)
 {
-	struct cidr here = { .ip = ip_v4(LINK_BASE + 1), .bits = LINK_BITS };
-	struct cidr there = { .ip = ip_v4(LINK_BASE + 2), .bits = LINK_BITS };
+	struct cidr here = { .ip = g->link.gateway, .bits = LINK_BITS };
+	struct cidr there = { .ip = g->link.ip, .bits = LINK_BITS };
 	int route = g->ns.route, err;
 
-	g->link = (struct ruleset_link){ .ifname = VETH_HERE,
-					 .ip = there.ip,
-					 .gateway = here.ip };
 	if ((err = ruleset_link_add(g->nft, &g->link, g->spec.proxy_port)) ||
 	    (err = link_local_delivery(route, RULESET_MARK, RULESET_ROUTES)) ||
 	    (err = link_veth(route, VETH_HERE, VETH_SANDBOX, g->sandbox.fd)) ||
@@ -166,13 +161,8 @@ static int open_all(const struct policy *policy, struct gateway *g,
 		    char *reterr, size_t cap)
 {
 	char differs[256] = "";
-	int err = make_namespaces(g);
+	int err = make_namespace(g);
 
-	if (err == -EPERM)
-		return explain(err, "making network namespaces",
-			       "root without CAP_SYS_ADMIN? try as an "
-			       "ordinary user",
-			       reterr, cap);
 	if (err)
 		return explain(err, "making network namespaces", NULL, reterr,
 			       cap);
@@ -202,18 +192,37 @@ static int open_all(const struct policy *policy, struct gateway *g,
 	return 0;
 }
 
-int gateway_open(const struct policy *policy, struct gateway *ret, char *reterr,
-		 size_t cap)
+int gateway_begin(struct gateway *ret, char *reterr, size_t cap)
 {
-	int err;
+	size_t none = 0;
+	int fds[8], err;
 
 	*ret = (struct gateway){ .ns = { -1, -1, -1 },
-				 .sandbox = { -1, -1, -1 } };
+				 .sandbox = { -1, -1, -1 },
+				 .link = { .ifname = VETH_HERE,
+					   .ip = ip_v4(LINK_BASE + 2),
+					   .gateway = ip_v4(LINK_BASE + 1) } };
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		ret->socket[i] = -1;
-	err = open_all(policy, ret, reterr, cap);
+	err = netns_create(&ret->sandbox, sandbox_inside, NULL, fds, &none);
+	if (err == -EPERM)
+		return explain(err, "making network namespaces",
+			       "root without CAP_SYS_ADMIN? try as an "
+			       "ordinary user",
+			       reterr, cap);
 	if (err)
-		gateway_close(ret);
+		return explain(err, "making network namespaces", NULL, reterr,
+			       cap);
+	return 0;
+}
+
+int gateway_open(const struct policy *policy, struct gateway *gateway,
+		 char *reterr, size_t cap)
+{
+	int err = open_all(policy, gateway, reterr, cap);
+
+	if (err)
+		gateway_close(gateway);
 	return err;
 }
 

@@ -23,11 +23,14 @@ struct gateway {
 	char digest[65];	       /* of the ruleset as read back */
 };
 
-/* Makes all of it, in this order: namespaces, rules, then the link, so that no
- * packet ever meets a gateway without rules; reads the rules back and compares
- * them. 0, or -errno and a sentence in @reterr. */
-int gateway_open(const struct policy *policy, struct gateway *ret, char *reterr,
-		 size_t cap);
+/* The sandbox's namespace alone, with nothing in it that leads out: there its
+ * first process can be prepared. 0, or -errno and a sentence in @reterr. */
+int gateway_begin(struct gateway *ret, char *reterr, size_t cap);
+/* Makes the rest, in this order: the gateway's namespace, rules, then the link,
+ * so that no packet ever meets a gateway without rules; reads the rules back
+ * and compares them. 0, or -errno and a sentence in @reterr. */
+int gateway_open(const struct policy *policy, struct gateway *gateway,
+		 char *reterr, size_t cap);
 void gateway_close(struct gateway *gateway);
 
 /* The gate asks to let TCP to a lease through. Only synthetic addresses may be

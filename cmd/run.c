@@ -179,6 +179,14 @@ static void start_children(struct run *run)
 		    strerror(-err));
 }
 
+static void begin_boundary(struct run *run)
+{
+	char why[512];
+
+	if (gateway_begin(&run->gateway, why, sizeof(why)))
+		die(EXIT_SALLYPORT, "%s", why);
+}
+
 static void build_boundary(struct run *run)
 {
 	char why[512];
@@ -386,9 +394,10 @@ int run_main(int argc, char **argv)
 	block_signals(&run);
 	if (!run.spec.as_root && userns_enter(why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
+	begin_boundary(&run);
+	prepare_process(&run);
 	start_children(&run);
 	build_boundary(&run);
-	prepare_process(&run);
 	status = warden_ready(&run.warden);
 	if (status)
 		die(EXIT_SALLYPORT, "gate and ledger: %s", strerror(-status));

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "dns/hash.h"
@@ -143,12 +144,12 @@ static void take(struct lease_table *table, size_t slot)
 	}
 }
 
-static void check_all(struct lease_table *table)
+static void check_all(struct lease_table *table, bool empty)
 {
 	for (size_t i = 0; i < LEASE_MAX; i++) {
 		struct entry *entry = &table->entry[i];
 
-		if (is_blank(entry)) {
+		if (empty || is_blank(entry)) {
 			table->taken[i] = !slot_usable(i);
 			continue;
 		}
@@ -180,7 +181,8 @@ int lease_table_attach(int fd, struct lease_table **ret_table)
 			    MAP_SHARED, fd, 0);
 	if (table->entry == MAP_FAILED)
 		return -errno;
-	check_all(table);
+	/* A file nobody wrote to has no pages: to look at it would make them. */
+	check_all(table, lseek(fd, 0, SEEK_DATA) < 0 && errno == ENXIO);
 	*ret_table = STEAL(table);
 	return 0;
 }

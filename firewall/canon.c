@@ -8,7 +8,6 @@
 #include "firewall/canon.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@
 #include "base/addr.h"
 #include "base/cleanup.h"
 #include "firewall/element.h"
+#include "policy/digest.h"
 
 void canon_free(struct canon *canon)
 {
@@ -263,22 +263,13 @@ int canon_compare(const struct canon *want, const struct canon *found,
 
 int canon_digest(const struct canon *canon, char *ret_digest)
 {
-	unsigned char hash[EVP_MAX_MD_SIZE];
-	unsigned len = 0;
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	struct digest sum;
 
-	if (!ctx)
-		return -ENOMEM;
-	int ok = EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
-	for (size_t i = 0; ok && i < canon->n; i++)
-		ok = EVP_DigestUpdate(ctx, canon->line[i],
-				      strlen(canon->line[i])) &&
-		     EVP_DigestUpdate(ctx, "\n", 1);
-	ok = ok && EVP_DigestFinal_ex(ctx, hash, &len) && len == 32;
-	EVP_MD_CTX_free(ctx);
-	if (!ok)
-		return -EIO;
-	for (size_t i = 0; i < 32; i++)
-		(void)snprintf(ret_digest + i * 2, 3, "%02x", hash[i]);
+	digest_begin(&sum);
+	for (size_t i = 0; i < canon->n; i++) {
+		digest_add(&sum, canon->line[i], strlen(canon->line[i]));
+		digest_add(&sum, "\n", 1);
+	}
+	digest_end(&sum, ret_digest);
 	return 0;
 }

@@ -23,6 +23,8 @@
 
 /* Below this a splice does not pay. */
 #define BULK_LEAST (16 * 1024)
+/* So many of them in a row: a pause of a busy sender is none. */
+#define SMALL_MAX 32
 
 static _Thread_local uint8_t scratch[RELAY_COPY_MAX];
 static _Thread_local uint64_t spliced;
@@ -154,6 +156,7 @@ static int copy_in(struct relay *relay, int from, size_t *ret_len)
 	*ret_len = (size_t)n;
 	relay->eof = n == 0;
 	relay->fresh = relay->watched ? (uint32_t)n : 0;
+	relay->small = 0;
 	relay->bulk = (size_t)n == sizeof(scratch) && !relay->no_splice &&
 		      !relay->watched;
 	return 0;
@@ -181,7 +184,8 @@ static int splice_in(struct relay *relay, int from)
 		return err == EAGAIN ? 0 : -err;
 	relay->eof = n == 0;
 	relay->piped = (uint32_t)n;
-	relay->bulk = n >= BULK_LEAST;
+	relay->small = n < BULK_LEAST ? relay->small + 1 : 0;
+	relay->bulk = relay->small < SMALL_MAX;
 	return 0;
 }
 

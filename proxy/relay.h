@@ -23,7 +23,8 @@ struct relay {
 	uint32_t left_at, left_len;
 	uint32_t piped;
 	uint32_t fresh; /* read by the last pump; watched only */
-	bool bulk;	/* splice: the last read filled the buffer */
+	bool bulk;	/* splice: a read filled the buffer */
+	uint8_t small;	/* splices in a row that were not worth it */
 	bool no_splice; /* the kernel refused once */
 	bool watched;	/* no splice: somebody looks at relay_fresh() */
 	bool eof;	/* the source ended; what is in flight still counts */
