@@ -181,7 +181,8 @@ int lease_table_attach(int fd, struct lease_table **ret_table)
 			    MAP_SHARED, fd, 0);
 	if (table->entry == MAP_FAILED)
 		return -errno;
-	/* A file nobody wrote to has no pages: to look at it would make them. */
+	/* A file nobody wrote to has no pages: to look at it would make them.
+	 */
 	check_all(table, lseek(fd, 0, SEEK_DATA) < 0 && errno == ENXIO);
 	*ret_table = STEAL(table);
 	return 0;
