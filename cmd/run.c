@@ -131,6 +131,9 @@ static void hide_config(struct run *run)
 		return;
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return;
+	/* A home that is not there is none: nobody will look below it. */
+	if (access(config && *config == '/' ? config : home, F_OK) < 0)
+		return;
 	session_mkdir(path);
 	hide(run, path);
 }

@@ -25,14 +25,13 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/upstream.h"
+#include "cmd/warden_give.h"
 #include "dns/lease.h"
 #include "launch/isolate.h"
 #include "launch/link.h"
 
-#define SANDBOX_ID     1
-#define CHILD_READY_MS 10000
-#define GATE_END_MS    5000
-#define RESOLV_POLL_S  2
+#define GATE_END_MS   5000
+#define RESOLV_POLL_S 2
 
 /* --- what the gate needs ------------------------------------------------- */
 
@@ -88,139 +87,14 @@ int warden_start(struct warden *w)
 	return child_spawn("gate", !w->root, &w->gate);
 }
 
-/* A new line to the ledger: its other end is the caller's. */
-static int ledger_link(struct warden *w, bool own)
-{
-	struct msg_ledger_link link = { .warden = own };
-	int pair[2];
-	int err;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	err = msg_send(w->ledger.sock, MSG_LEDGER_LINK, &link, pair[0]);
-	close(pair[0]);
-	if (err) {
-		close(pair[1]);
-		return err;
-	}
-	return pair[1];
-}
-
-static int wait_message(const struct child *child, enum msg_type type)
-{
-	struct pollfd poll_fd = { .fd = child->sock, .events = POLLIN };
-	struct msg msg;
-	int got;
-
-	got = poll(&poll_fd, 1, CHILD_READY_MS);
-	if (got <= 0)
-		return got < 0 ? -errno : -ETIMEDOUT;
-	got = msg_recv(child->sock, &msg, 0);
-	if (got <= 0)
-		return got < 0 ? got : -ECHILD;
-	close_fd(&msg.fd);
-	return msg.type == type ? 0 : -EBADMSG;
-}
-
-static int give_ledger(struct warden *w)
-{
-	struct msg_ledger_start start = { 0 };
-	int err;
-
-	snprintf(start.session, sizeof(start.session), "%s", w->session);
-	snprintf(start.sandbox_name, sizeof(start.sandbox_name), "%s", w->name);
-	snprintf(start.policy_digest, sizeof(start.policy_digest), "%s",
-		 policy_digest(w->policy));
-	snprintf(start.policy_name, sizeof(start.policy_name), "%.63s",
-		 policy_name(w->policy));
-	snprintf(start.boundary, sizeof(start.boundary), "%s", w->boundary);
-	if (w->root)
-		start.uid = start.gid = ISOLATE_UID_LEDGER;
-	err = msg_send(w->ledger.sock, MSG_LEDGER_START, &start, w->log);
-	if (err)
-		return err;
-	close_fd(&w->log);
-	w->record_sock = ledger_link(w, true);
-	return w->record_sock < 0 ? w->record_sock : 0;
-}
-
-static int give_network(struct warden *w)
-{
-	struct msg_gate_uplink uplink;
-	int err = upstream_prefixes(&uplink);
-
-	if (err)
-		return err;
-	upstream_servers(w->policy, &w->servers);
-	if ((err = msg_send(w->gate.sock, MSG_GATE_UPLINK, &uplink, -1)))
-		return err;
-	return msg_send(w->gate.sock, MSG_GATE_SERVERS, &w->servers, -1);
-}
-
-static int give_sandbox(struct warden *w)
-{
-	struct msg_gate_sandbox sandbox = { .id = SANDBOX_ID };
-
-	if (w->gateway) {
-		sandbox.ifindex = w->gateway->ifindex;
-		sandbox.ip = w->gateway->link.ip;
-		sandbox.gateway = w->gateway->link.gateway;
-		sandbox.leased = 1;
-	}
-	return msg_send(w->gate.sock, MSG_GATE_SANDBOX, &sandbox, w->lease_fd);
-}
-
-static int give_sockets(struct warden *w)
-{
-	for (uint32_t i = 0; i < GATE_SOCKET_COUNT; i++) {
-		struct msg_gate_socket msg = { .socket = i,
-					       .bound = w->bound[i] };
-		int err;
-
-		if (w->socket[i] < 0)
-			continue;
-		err = msg_send(w->gate.sock, MSG_GATE_SOCKET, &msg,
-			       w->socket[i]);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-static int give_gate(struct warden *w)
-{
-	struct msg_gate_start start = {
-		/* Numbers of flows are never used twice in a session. */
-		.flow_base = ((uint64_t)w->starts++ << 40) + 1,
-		.answer = w->answer,
-	};
-	struct msg_gate_policy policy = { .len = w->bundle->len };
-	AUTO_FD int link = ledger_link(w, false);
-	int err;
-
-	if (link < 0)
-		return link;
-	if (w->root)
-		start.uid = start.gid = ISOLATE_UID_GATE;
-	if ((err = msg_send(w->gate.sock, MSG_GATE_START, &start, -1)) ||
-	    (err = msg_send(w->gate.sock, MSG_GATE_LEDGER, NULL, link)) ||
-	    (err = msg_send(w->gate.sock, MSG_GATE_POLICY, &policy,
-			    w->policy_fd)) ||
-	    (err = msg_send(w->gate.sock, MSG_GATE_CLIENTS, &w->clients, -1)) ||
-	    (err = give_sandbox(w)) || (err = give_sockets(w)) ||
-	    (err = give_network(w)))
-		return err;
-	return msg_send(w->gate.sock, MSG_GATE_GO, NULL, -1);
-}
-
 int warden_ready(struct warden *w)
 {
 	int err;
 
-	if ((err = give_ledger(w)) || (err = give_gate(w)) ||
-	    (err = wait_message(&w->ledger, MSG_LEDGER_READY)))
+	if ((err = warden_give_ledger(w)) || (err = warden_give_gate(w)) ||
+	    (err = warden_await(&w->ledger, MSG_LEDGER_READY)))
 		return err;
-	return wait_message(&w->gate, MSG_GATE_READY);
+	return warden_await(&w->gate, MSG_GATE_READY);
 }
 
 /* --- supervision --------------------------------------------------------- */
@@ -228,7 +102,7 @@ int warden_ready(struct warden *w)
 static void session_failed(struct warden *w, const char *why)
 {
 	struct audit_event event = { .kind = EVENT_FINDING,
-				     .sandbox = SANDBOX_ID,
+				     .sandbox = WARDEN_SANDBOX_ID,
 				     .detail = why };
 
 	log_err("%s", why);
@@ -268,7 +142,7 @@ static void restart_gate(struct warden *w)
 {
 	struct audit_event event = {
 		.kind = EVENT_FINDING,
-		.sandbox = SANDBOX_ID,
+		.sandbox = WARDEN_SANDBOX_ID,
 		.detail = "the gate died and is started again"
 	};
 	int err;
@@ -283,8 +157,8 @@ static void restart_gate(struct warden *w)
 	log_warn("the gate died; starting it again");
 	warden_record(w, &event);
 	if ((err = child_spawn("gate", !w->root, &w->gate)) ||
-	    (err = give_gate(w)) ||
-	    (err = wait_message(&w->gate, MSG_GATE_READY)) ||
+	    (err = warden_give_gate(w)) ||
+	    (err = warden_await(&w->gate, MSG_GATE_READY)) ||
 	    (err = watch_gate(w)))
 		session_failed(w, "the gate could not be started again");
 }
@@ -446,7 +320,7 @@ static int take_tally(struct warden *w, struct tally *ret)
 	struct msg msg;
 
 	for (;;) {
-		int got = poll(&ready, 1, CHILD_READY_MS);
+		int got = poll(&ready, 1, WARDEN_CHILD_MS);
 
 		if (got <= 0)
 			return got < 0 ? -errno : -ETIMEDOUT;
@@ -485,7 +359,7 @@ int warden_finish(struct warden *w, const struct audit_event *last,
 	if (!err)
 		kill(w->ledger.pid, SIGKILL);
 	else
-		end_child(&w->ledger, CHILD_READY_MS);
+		end_child(&w->ledger, WARDEN_CHILD_MS);
 	return err;
 }
 
@@ -493,7 +367,7 @@ void warden_close(struct warden *w)
 {
 	drop_events(w);
 	end_child(&w->gate, GATE_END_MS);
-	end_child(&w->ledger, CHILD_READY_MS);
+	end_child(&w->ledger, WARDEN_CHILD_MS);
 	close_fd(&w->record_sock);
 	close_fd(&w->policy_fd);
 	close_fd(&w->lease_fd);

@@ -20,6 +20,10 @@ struct tally;
 
 /* Crashes of the gate within a minute that end the session. */
 #define WARDEN_CRASHES_MAX 3
+/* How long a child may take to get ready, or the ledger to finish. */
+#define WARDEN_CHILD_MS 10000
+/* The one sandbox of a session. */
+#define WARDEN_SANDBOX_ID 1
 
 struct warden {
 	/* Set by the caller before warden_start(). */

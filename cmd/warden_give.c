@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * warden_give.c - what the children are given before they serve.
+ *
+ * All of it stays ours too, so that a gate that died is replaced by one that
+ * gets the same.
+ */
+#include "cmd/warden_give.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "cmd/upstream.h"
+#include "cmd/warden.h"
+#include "launch/isolate.h"
+
+/* A new line to the ledger: its other end is the caller's. */
+static int ledger_link(struct warden *w, bool own)
+{
+	struct msg_ledger_link link = { .warden = own };
+	int pair[2];
+	int err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	err = msg_send(w->ledger.sock, MSG_LEDGER_LINK, &link, pair[0]);
+	close(pair[0]);
+	if (err) {
+		close(pair[1]);
+		return err;
+	}
+	return pair[1];
+}
+
+int warden_await(const struct child *child, enum msg_type type)
+{
+	struct pollfd poll_fd = { .fd = child->sock, .events = POLLIN };
+	struct msg msg;
+	int got;
+
+	got = poll(&poll_fd, 1, WARDEN_CHILD_MS);
+	if (got <= 0)
+		return got < 0 ? -errno : -ETIMEDOUT;
+	got = msg_recv(child->sock, &msg, 0);
+	if (got <= 0)
+		return got < 0 ? got : -ECHILD;
+	close_fd(&msg.fd);
+	return msg.type == type ? 0 : -EBADMSG;
+}
+
+int warden_give_ledger(struct warden *w)
+{
+	struct msg_ledger_start start = { 0 };
+	int err;
+
+	snprintf(start.session, sizeof(start.session), "%s", w->session);
+	snprintf(start.sandbox_name, sizeof(start.sandbox_name), "%s", w->name);
+	snprintf(start.policy_digest, sizeof(start.policy_digest), "%s",
+		 policy_digest(w->policy));
+	snprintf(start.policy_name, sizeof(start.policy_name), "%.63s",
+		 policy_name(w->policy));
+	snprintf(start.boundary, sizeof(start.boundary), "%s", w->boundary);
+	if (w->root)
+		start.uid = start.gid = ISOLATE_UID_LEDGER;
+	err = msg_send(w->ledger.sock, MSG_LEDGER_START, &start, w->log);
+	if (err)
+		return err;
+	close_fd(&w->log);
+	w->record_sock = ledger_link(w, true);
+	return w->record_sock < 0 ? w->record_sock : 0;
+}
+
+static int give_network(struct warden *w)
+{
+	struct msg_gate_uplink uplink;
+	int err = upstream_prefixes(&uplink);
+
+	if (err)
+		return err;
+	upstream_servers(w->policy, &w->servers);
+	if ((err = msg_send(w->gate.sock, MSG_GATE_UPLINK, &uplink, -1)))
+		return err;
+	return msg_send(w->gate.sock, MSG_GATE_SERVERS, &w->servers, -1);
+}
+
+static int give_sandbox(struct warden *w)
+{
+	struct msg_gate_sandbox sandbox = { .id = WARDEN_SANDBOX_ID };
+
+	if (w->gateway) {
+		sandbox.ifindex = w->gateway->ifindex;
+		sandbox.ip = w->gateway->link.ip;
+		sandbox.gateway = w->gateway->link.gateway;
+		sandbox.leased = 1;
+	}
+	return msg_send(w->gate.sock, MSG_GATE_SANDBOX, &sandbox, w->lease_fd);
+}
+
+static int give_sockets(struct warden *w)
+{
+	for (uint32_t i = 0; i < GATE_SOCKET_COUNT; i++) {
+		struct msg_gate_socket msg = { .socket = i,
+					       .bound = w->bound[i] };
+		int err;
+
+		if (w->socket[i] < 0)
+			continue;
+		err = msg_send(w->gate.sock, MSG_GATE_SOCKET, &msg,
+			       w->socket[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int warden_give_gate(struct warden *w)
+{
+	struct msg_gate_start start = {
+		/* Numbers of flows are never used twice in a session. */
+		.flow_base = ((uint64_t)w->starts++ << 40) + 1,
+		.answer = w->answer,
+	};
+	struct msg_gate_policy policy = { .len = w->bundle->len };
+	AUTO_FD int link = ledger_link(w, false);
+	int err;
+
+	if (link < 0)
+		return link;
+	if (w->root)
+		start.uid = start.gid = ISOLATE_UID_GATE;
+	if ((err = msg_send(w->gate.sock, MSG_GATE_START, &start, -1)) ||
+	    (err = msg_send(w->gate.sock, MSG_GATE_LEDGER, NULL, link)) ||
+	    (err = msg_send(w->gate.sock, MSG_GATE_POLICY, &policy,
+			    w->policy_fd)) ||
+	    (err = msg_send(w->gate.sock, MSG_GATE_CLIENTS, &w->clients, -1)) ||
+	    (err = give_sandbox(w)) || (err = give_sockets(w)) ||
+	    (err = give_network(w)))
+		return err;
+	return msg_send(w->gate.sock, MSG_GATE_GO, NULL, -1);
+}
