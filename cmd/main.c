@@ -2,8 +2,11 @@
  *
  * main.c - a command table, nothing else.
  */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cmd/command.h"
@@ -43,9 +46,25 @@ static int usage(FILE *out, int status)
 	return status;
 }
 
+/* What we open must not become somebody's standard error, nor our messages go
+ * to what we opened; and who started us may have ignored what we wait for. */
+static void settle(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+	signal(SIGCHLD, SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
+
+	settle();
 
 	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 ||
 	    strcmp(name, "-h") == 0)

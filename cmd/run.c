@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
@@ -55,6 +56,7 @@ struct run {
 	struct event *timer, *died, *signals;
 	int signal_fd;
 	bool timed_out, failed;
+	int signal; /* that ended it before it began */
 	int status;
 	uint64_t started_ms;
 };
@@ -114,12 +116,71 @@ static void hide(struct run *run, const char *path)
 	run->spec.hides++;
 }
 
+/* What hides a file hides what its path leads to now. A link on the way that
+ * the command can replace would lead the next session elsewhere. */
+static void refuse_link(const struct run *run, const char *path)
+{
+	AUTO_FREE char *real = realpath(path, NULL);
+	size_t len = strlen(run->cwd);
+	char named[2 * PATH_MAX];
+
+	if (!real)
+		return;
+	snprintf(named, sizeof(named), "%s%s%s", *path == '/' ? "" : run->cwd,
+		 *path == '/' ? "" : "/", path);
+	for (char *end = named + len; (end = strchr(end + 1, '/')) || true;) {
+		struct stat st;
+
+		if (end)
+			*end = '\0';
+		if (strncmp(named, run->cwd, len) == 0 && named[len] == '/' &&
+		    lstat(named, &st) == 0 && S_ISLNK(st.st_mode))
+			die(EXIT_SALLYPORT,
+			    "%s is a link that the command could replace\n"
+			    "Name what it leads to, or start from another "
+			    "working directory.",
+			    named);
+		if (!end)
+			return;
+		*end = '/';
+	}
+}
+
+/* An open directory is a way around the command's view of the files; and a
+ * policy that comes by a redirection could be opened again for writing. */
+static void check_descriptors(const struct run *run)
+{
+	struct stat st, policy;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fstat(fd, &st) < 0)
+			continue;
+		if (S_ISDIR(st.st_mode))
+			die(EXIT_SALLYPORT,
+			    "file descriptor %d is a directory, and would lead "
+			    "the command around its sandbox",
+			    fd);
+		for (size_t i = 0; i < run->options.policy_paths; i++) {
+			if (stat(run->options.policy_path[i], &policy) < 0 ||
+			    policy.st_dev != st.st_dev ||
+			    policy.st_ino != st.st_ino)
+				continue;
+			AUTO_FD int null =
+				open("/dev/null", O_RDWR | O_CLOEXEC);
+			if (null < 0 || dup2(null, fd) < 0)
+				die(EXIT_SALLYPORT, "/dev/null: %s",
+				    strerror(errno));
+		}
+	}
+}
+
 /* A directory that later runs will trust must not be left for the sandbox to
  * create. */
 static void hide_config(struct run *run)
 {
 	const char *home = getenv("HOME"), *config = getenv("XDG_CONFIG_HOME");
 	char path[PATH_MAX];
+	struct stat st;
 	int len;
 
 	if (config && *config == '/')
@@ -131,10 +192,12 @@ static void hide_config(struct run *run)
 		return;
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return;
-	/* A home that is not there is none: nobody will look below it. */
-	if (access(config && *config == '/' ? config : home, F_OK) < 0)
-		return;
-	session_mkdir(path);
+	/* Made only where it is ours to make: not in a home that is not there,
+	 * nor, under sudo, in somebody else's. */
+	if (stat(config && *config == '/' ? config : home, &st) == 0 &&
+	    st.st_uid == geteuid())
+		session_mkdir(path);
+	refuse_link(run, path);
 	hide(run, path);
 }
 
@@ -152,8 +215,13 @@ static void choose_view(struct run *run)
 	}
 	hide_config(run);
 	hide(run, "/etc/sallyport");
-	for (size_t i = 0; i < run->options.policy_paths; i++)
+	for (size_t i = 0; i < run->options.policy_paths; i++) {
+		refuse_link(run, run->options.policy_path[i]);
 		hide(run, run->options.policy_path[i]);
+	}
+	if (run->options.log_dir)
+		refuse_link(run, run->options.log_dir);
+	check_descriptors(run);
 }
 
 static void choose_terminal(struct run *run)
@@ -274,8 +342,14 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 	struct run *run = arg;
 
 	(void)what;
-	while (read(fd, &info, sizeof(info)) == sizeof(info))
+	while (read(fd, &info, sizeof(info)) == sizeof(info)) {
 		process_signal(&run->process, (int)info.ssi_signo);
+		if (run->process.init_fd >= 0)
+			continue;
+		/* There is nobody yet who could take it: it never began. */
+		run->signal = (int)info.ssi_signo;
+		process_kill(&run->process);
+	}
 }
 
 static void on_failed(void *arg, const char *why)
@@ -292,8 +366,15 @@ static void block_signals(struct run *run)
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
+		struct sigaction was;
+
+		/* As nohup(1) left it: ignored, by us and by the command. */
+		if (sigaction(forwarded[i], NULL, &was) == 0 &&
+		    was.sa_handler == SIG_IGN)
+			continue;
 		sigaddset(&set, forwarded[i]);
+	}
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	run->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	signal(SIGPIPE, SIG_IGN);
@@ -350,6 +431,8 @@ static int finish(struct run *run)
 		run->status = EXIT_TIMEOUT;
 	else if (run->failed)
 		run->status = EXIT_SALLYPORT;
+	else if (run->signal)
+		run->status = 128 + run->signal;
 	snprintf(detail, sizeof(detail), "exit status %d%s", run->status,
 		 run->timed_out ? " (timeout)" : "");
 	err = warden_finish(&run->warden, &event, &tally);

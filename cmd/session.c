@@ -107,11 +107,10 @@ static void keep_old(const struct session *s)
 
 	for (unsigned i = 1; i < 10000; i++) {
 		snprintf(kept, sizeof(kept), "%s.%u", s->log, i);
-		if (link(s->log, kept) == 0) {
-			unlink(s->log);
-			return;
-		}
-		if (errno != EEXIST)
+		/* In one step: another session may begin here just now. */
+		if (renameat2(AT_FDCWD, s->log, AT_FDCWD, kept,
+			      RENAME_NOREPLACE) == 0 ||
+		    errno != EEXIST)
 			return;
 	}
 }
@@ -121,6 +120,8 @@ static void open_log(const struct options *options, struct session *s)
 	int err;
 
 	find_home(s);
+	if (options->log_dir && !*options->log_dir)
+		die(EXIT_SALLYPORT, "--log needs a directory");
 	if (options->log_dir)
 		snprintf(s->dir, sizeof(s->dir), "%s", options->log_dir);
 	else if (*s->home)

@@ -170,6 +170,14 @@ static void on_gate_died(evutil_socket_t fd, short what, void *arg)
 	restart_gate(arg);
 }
 
+/* A gate that does not read is no gate: its death is seen, and another one
+ * started. */
+static void tell_gate(struct warden *w, enum msg_type type, const void *payload)
+{
+	if (msg_send(w->gate.sock, type, payload, -1) && w->gate.pid > 0)
+		kill(w->gate.pid, SIGKILL);
+}
+
 static void on_gate_message(evutil_socket_t fd, short what, void *arg)
 {
 	struct warden *w = arg;
@@ -189,8 +197,7 @@ static void on_gate_message(evutil_socket_t fd, short what, void *arg)
 		if (w->gateway)
 			answer.status =
 				gateway_publish(w->gateway, &msg.publish);
-		if (msg_send(fd, MSG_GATE_PUBLISHED, &answer, -1))
-			break;
+		tell_gate(w, MSG_GATE_PUBLISHED, &answer);
 	}
 	if (got == -EAGAIN || got > 0)
 		return;
@@ -225,7 +232,7 @@ static void on_uplink_changed(evutil_socket_t fd, short what, void *arg)
 	if (upstream_prefixes(&uplink))
 		session_failed(w, "the machine's own prefixes can't be read");
 	else if (w->gate.sock >= 0)
-		msg_send(w->gate.sock, MSG_GATE_UPLINK, &uplink, -1);
+		tell_gate(w, MSG_GATE_UPLINK, &uplink);
 }
 
 static void on_resolv_time(evutil_socket_t fd, short what, void *arg)
@@ -240,7 +247,7 @@ static void on_resolv_time(evutil_socket_t fd, short what, void *arg)
 	    w->gate.sock < 0)
 		return;
 	w->servers = servers;
-	msg_send(w->gate.sock, MSG_GATE_SERVERS, &servers, -1);
+	tell_gate(w, MSG_GATE_SERVERS, &servers);
 }
 
 static struct event *watch(struct warden *w, int fd, event_callback_fn fn)

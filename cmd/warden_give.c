@@ -10,11 +10,15 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/time.h>
 
 #include "base/cleanup.h"
 #include "cmd/upstream.h"
 #include "cmd/warden.h"
 #include "launch/isolate.h"
+
+/* How long we wait for a gate that does not read what we say. */
+#define GATE_SEND_S 2
 
 /* A new line to the ledger: its other end is the caller's. */
 static int ledger_link(struct warden *w, bool own)
@@ -123,11 +127,15 @@ int warden_give_gate(struct warden *w)
 		.answer = w->answer,
 	};
 	struct msg_gate_policy policy = { .len = w->bundle->len };
+	const struct timeval limit = { .tv_sec = GATE_SEND_S };
 	AUTO_FD int link = ledger_link(w, false);
 	int err;
 
 	if (link < 0)
 		return link;
+	if (setsockopt(w->gate.sock, SOL_SOCKET, SO_SNDTIMEO, &limit,
+		       sizeof(limit)) < 0)
+		return -errno;
 	if (w->root)
 		start.uid = start.gid = ISOLATE_UID_GATE;
 	if ((err = msg_send(w->gate.sock, MSG_GATE_START, &start, -1)) ||

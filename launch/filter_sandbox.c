@@ -128,6 +128,35 @@ static int refuse_families(scmp_filter_ctx ctx)
 	return r;
 }
 
+/* O_TMPFILE is two bits, of which one is O_DIRECTORY: the other makes a file,
+ * which linkat(2) names. */
+#define MAKES_TMPFILE (O_TMPFILE & ~O_DIRECTORY)
+
+static int refuse_open_with(scmp_filter_ctx ctx, uint32_t bit)
+{
+	static const uint32_t makes[] = { O_CREAT, MAKES_TMPFILE };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(makes); i++) {
+		struct scmp_arg_cmp open_args[] = {
+			ARG_BITS(1, makes[i], makes[i]),
+			ARG_BITS(2, bit, bit),
+		};
+		struct scmp_arg_cmp openat_args[] = {
+			ARG_BITS(2, makes[i], makes[i]),
+			ARG_BITS(3, bit, bit),
+		};
+
+		if (SCMP_SYS(open) >= 0)
+			r |= seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM),
+						    SCMP_SYS(open), 2,
+						    open_args);
+		r |= seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM),
+					    SCMP_SYS(openat), 2, openat_args);
+	}
+	return r;
+}
+
 /* A set-user-ID file left in the working directory would work outside. Its mode
  * lies in memory in openat2(2), which therefore does not exist. */
 static int refuse_setid(scmp_filter_ctx ctx)
@@ -145,25 +174,11 @@ static int refuse_setid(scmp_filter_ctx ctx)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bits); i++) {
-		struct scmp_arg_cmp open_args[] = {
-			ARG_BITS(1, O_CREAT, O_CREAT),
-			ARG_BITS(2, bits[i], bits[i]),
-		};
-		struct scmp_arg_cmp openat_args[] = {
-			ARG_BITS(2, O_CREAT, O_CREAT),
-			ARG_BITS(3, bits[i], bits[i]),
-		};
-
 		for (size_t j = 0; j < ARRAY_SIZE(call); j++)
 			r |= filter_add(
 				ctx, SCMP_ACT_ERRNO(EPERM), call[j].nr,
 				ARG_BITS(call[j].arg, bits[i], bits[i]));
-		if (SCMP_SYS(open) >= 0)
-			r |= seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM),
-						    SCMP_SYS(open), 2,
-						    open_args);
-		r |= seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPERM),
-					    SCMP_SYS(openat), 2, openat_args);
+		r |= refuse_open_with(ctx, bits[i]);
 	}
 	r |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2),
 			      0);
