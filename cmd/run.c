@@ -116,6 +116,13 @@ static void hide(struct run *run, const char *path)
 	run->spec.hides++;
 }
 
+static bool below_cwd(const struct run *run, const char *path)
+{
+	size_t len = strlen(run->cwd);
+
+	return strncmp(path, run->cwd, len) == 0 && path[len] == '/';
+}
+
 /* What hides a file hides what its path leads to now. A link on the way that
  * the command can replace would lead the next session elsewhere. */
 static void refuse_link(const struct run *run, const char *path)
@@ -133,8 +140,8 @@ static void refuse_link(const struct run *run, const char *path)
 
 		if (end)
 			*end = '\0';
-		if (strncmp(named, run->cwd, len) == 0 && named[len] == '/' &&
-		    lstat(named, &st) == 0 && S_ISLNK(st.st_mode))
+		if (below_cwd(run, named) && lstat(named, &st) == 0 &&
+		    S_ISLNK(st.st_mode))
 			die(EXIT_SALLYPORT,
 			    "%s is a link that the command could replace\n"
 			    "Name what it leads to, or start from another "
@@ -192,10 +199,11 @@ static void hide_config(struct run *run)
 		return;
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return;
-	/* Made only where it is ours to make: not in a home that is not there,
-	 * nor, under sudo, in somebody else's. */
-	if (stat(config && *config == '/' ? config : home, &st) == 0 &&
-	    st.st_uid == geteuid())
+	/* Made only where the command could make it, and in no home but ours: a
+	 * root that was called by sudo keeps out of its caller's. */
+	if (below_cwd(run, path) &&
+	    lstat(config && *config == '/' ? config : home, &st) == 0 &&
+	    S_ISDIR(st.st_mode) && st.st_uid == geteuid())
 		session_mkdir(path);
 	refuse_link(run, path);
 	hide(run, path);
@@ -221,7 +229,11 @@ static void choose_view(struct run *run)
 	}
 	if (run->options.log_dir)
 		refuse_link(run, run->options.log_dir);
-	check_descriptors(run);
+	if (below_cwd(run, run->session.dir) && !run->options.quiet)
+		log_warn(
+			"the log lies below the working directory: the command "
+			"can't reach this one, but logs of earlier sessions "
+			"there");
 }
 
 static void choose_terminal(struct run *run)
@@ -474,6 +486,7 @@ int run_main(int argc, char **argv)
 	if (run.options.verbose)
 		log_init("sallyport", LOG_LEVEL_INFO);
 	choose_user(&run);
+	check_descriptors(&run);
 	session_open(&run.options, &run.session);
 	choose_view(&run);
 	choose_terminal(&run);

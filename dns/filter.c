@@ -231,6 +231,17 @@ static void lease_address(struct query *query)
 			  &reply->address, &query->wait);
 }
 
+/* Under `serve`: our own address; of a wildcard, the one that was asked. */
+static struct ip served_address(const struct query *query)
+{
+	static const struct ip any = { .len = 4 };
+	const struct ip answer = query->filter->services->answer;
+
+	return ip_equal(&answer, &any) && query->peer.dst.len == 4
+		       ? query->peer.dst
+		       : answer;
+}
+
 static void take_addresses(struct query *query)
 {
 	const struct services *services = query->filter->services;
@@ -252,7 +263,7 @@ static void take_addresses(struct query *query)
 		lease_address(query);
 		return;
 	}
-	judgement->reply.address = services->answer;
+	judgement->reply.address = served_address(query);
 	answer_address(query);
 }
 
@@ -357,6 +368,8 @@ static void ignore(struct filter *filter, const struct dns_peer *peer,
 					   .dst_ip = peer->dst,
 					   .dst_port = peer->dst_port,
 					   .rcode = DNS_FORMERR,
+					   .protocol =
+						   peer->conn ? "tcp" : "udp",
 					   .detail = "not a question" };
 
 	services->record(services->ctx, &event, NULL);

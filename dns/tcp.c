@@ -135,7 +135,10 @@ static void conn_parse(struct conn *conn)
 		if (!wire_ok(&w))
 			break;
 		if (len < DNS_HEADER_LEN || len > DNS_QUERY_MAX) {
+			/* No question: recorded as one, and the end. */
 			conn->broken = true;
+			conn->in_flight++;
+			filter_query(conn->tcp->filter, &conn->peer, w.at, 0);
 			break;
 		}
 		const uint8_t *data = wire_take(&w, len);
