@@ -3,7 +3,7 @@
  * process.c - from a fork to a command that waits for the word.
  *
  *	us		child			bwrap		init
- *	fork ---------> join the namespace
+ *	clone --------> join the namespace
  *			become the uid
  *			write the view
  *	(report) <----- execve ---------------> view, pids
@@ -14,17 +14,24 @@
  * waits is our own init, with nothing of the user's in memory. The end of the
  * start pipe, without a byte, ends it.
  *
+ * The child, later bubblewrap, is pid 1 of a pid namespace around that of the
+ * sandbox: it dies with us, and whatever it forked then dies with it, also what
+ * had no time yet to ask for that. So pids that it names are not ours.
+ *
  * The child is given a user namespace in which its uid 0 is the sandbox's uid
  * outside, so nothing it or bubblewrap does has the power of real root.
  */
 #include "launch/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -126,7 +133,7 @@ int process_prepare(const struct process_spec *spec, struct process *ret,
 		    char *reterr, size_t cap)
 {
 	const char *bwrap = find_bwrap();
-	pid_t parent = getpid(), pid;
+	pid_t pid;
 	struct pipes pipes;
 	int r;
 
@@ -141,9 +148,10 @@ int process_prepare(const struct process_spec *spec, struct process *ret,
 		snprintf(reterr, cap, "cannot make a pipe: %s", strerror(-r));
 		return r;
 	}
-	pid = fork();
+	pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | SIGCHLD,
+			     NULL, NULL, NULL, NULL);
 	if (pid == 0)
-		process_child(spec, &pipes, bwrap, parent);
+		process_child(spec, &pipes, bwrap);
 	if (pid < 0) {
 		r = -errno;
 		snprintf(reterr, cap, "cannot fork: %s", strerror(-r));
@@ -165,20 +173,64 @@ int process_prepare(const struct process_spec *spec, struct process *ret,
 	return r;
 }
 
-/* {"child-pid": N, ...} on the first line. */
-static void learn_init(struct process *process, const char *text)
+/* Takes @pid for pid 1 of the sandbox if it is bubblewrap's child. Asked after
+ * its pidfd was opened: the number can't have become another's. */
+static bool take_init(struct process *process, pid_t pid)
 {
-	static const char key[] = "\"child-pid\":";
-	const char *at = strstr(text, key);
-	long pid = at ? strtol(at + sizeof(key) - 1, NULL, 10) : 0;
+	static const char key[] = "\nPPid:";
+	char path[64], text[1024];
+	AUTO_FD int fd = -1;
+	AUTO_FD int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	const char *at;
 
-	if (pid <= 1 || pid > INT32_MAX || process->init)
-		return;
-	process->init_fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-	if (process->init_fd >= 0)
-		process->init = (pid_t)pid;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (pidfd < 0 || fd < 0)
+		return false;
+	text[read_all(fd, text, sizeof(text) - 1)] = '\0';
+	at = strstr(text, key);
+	if (!at || strtol(at + sizeof(key) - 1, NULL, 10) != process->pid)
+		return false;
+	process->init_fd = steal_fd(&pidfd);
+	process->init = pid;
+	return true;
 }
 
+/* Needs CONFIG_PROC_CHILDREN. */
+static bool ask_for_children(struct process *process)
+{
+	char path[64], text[32];
+	AUTO_FD int fd = -1;
+	long pid;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children",
+		 (int)process->pid, (int)process->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	text[read_all(fd, text, sizeof(text) - 1)] = '\0';
+	pid = strtol(text, NULL, 10); /* it has one */
+	return pid > 1 && pid <= INT32_MAX && take_init(process, (pid_t)pid);
+}
+
+static void search_children(struct process *process)
+{
+	const struct dirent *entry;
+	DIR *dir = opendir("/proc");
+
+	while (dir && (entry = readdir(dir))) {
+		long pid = strtol(entry->d_name, NULL, 10);
+
+		if (pid > 1 && pid <= INT32_MAX &&
+		    take_init(process, (pid_t)pid))
+			break;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* {"child-pid": N, ...} on the first line, in bubblewrap's pid namespace: what
+ * we learn is that there is a child. */
 static void find_init(struct process *process, int timeout)
 {
 	struct pollfd p = { .fd = process->status_fd, .events = POLLIN };
@@ -192,7 +244,8 @@ static void find_init(struct process *process, int timeout)
 	if (n <= 0)
 		return;
 	text[n] = '\0';
-	learn_init(process, text);
+	if (strstr(text, "\"child-pid\":") && !ask_for_children(process))
+		search_children(process);
 }
 
 int process_start(struct process *process)

@@ -13,10 +13,12 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -66,29 +68,50 @@ static int become_user(const struct process_spec *spec, struct view *view,
 	return 0;
 }
 
-/* Signals as a shell would start a command with; an own session unless it
- * shares our terminal. */
+/* No signal has a handler or is ignored. Those that end a command stay blocked:
+ * one that comes while pid 1 of the sandbox is still bubblewrap's code, which
+ * as pid 1 would not even notice it, waits for init. Init has its own mask and
+ * starts the command with none. An own session unless it shares our terminal.
+ */
 static int prepare_session(const struct process_spec *spec,
 			   struct report *report)
 {
-	sigset_t none;
+	static const int later[] = { SIGTERM, SIGINT,  SIGHUP,
+				     SIGQUIT, SIGUSR1, SIGUSR2 };
+	sigset_t blocked;
 
 	for (int sig = 1; sig < NSIG; sig++)
 		signal(sig, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	sigemptyset(&blocked);
+	for (size_t i = 0; i < ARRAY_SIZE(later); i++)
+		sigaddset(&blocked, later[i]);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
 	if (!spec->interactive && setsid() < 0)
 		return explain(report, "make a session");
 	return 0;
 }
 
-/* After the last change of identity, which clears it. */
-static int die_with_parent(pid_t parent, struct report *report)
+/* Also after the last change of identity, which clears it. A parent that was
+ * gone before has closed its end of the pipe; getppid() is 0 for us, always. */
+static int die_with_parent(const struct pipes *pipes, struct report *report)
 {
+	struct pollfd p = { .fd = pipes->fd[START][0] };
+
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return explain(report, "follow our parent");
-	if (getppid() != parent)
+	if (poll(&p, 1, 0) != 0)
 		_exit(STATUS_OURS);
+	return 0;
+}
+
+/* The /proc of our pid namespace: bubblewrap and userns.c look there for the
+ * processes that they start. */
+static int mount_proc(struct report *report)
+{
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  NULL) < 0)
+		return explain(report, "mount /proc");
 	return 0;
 }
 
@@ -186,14 +209,18 @@ static int run_bwrap(const struct process_spec *spec, struct view *view,
 }
 
 _Noreturn void process_child(const struct process_spec *spec,
-			     const struct pipes *pipes, const char *bwrap,
-			     pid_t parent)
+			     const struct pipes *pipes, const char *bwrap)
 {
 	struct report report = { 0 };
 	struct view view = { .userns = -1 };
 	int r;
 
-	r = prepare_session(spec, &report);
+	close(pipes->fd[START][1]);
+	r = die_with_parent(pipes, &report);
+	if (r == 0)
+		r = prepare_session(spec, &report);
+	if (r == 0)
+		r = mount_proc(&report);
 	if (r == 0)
 		r = view_plan(&view, spec, report.text, sizeof(report.text));
 	if (r == 0 && setns(spec->netns, CLONE_NEWNET) < 0)
@@ -203,7 +230,7 @@ _Noreturn void process_child(const struct process_spec *spec,
 	if (r == 0 && spec->as_root)
 		r = become_user(spec, &view, &report);
 	if (r == 0)
-		r = die_with_parent(parent, &report);
+		r = die_with_parent(pipes, &report);
 	if (r == 0)
 		r = run_bwrap(spec, &view, pipes, bwrap, &report);
 	fail(pipes, &report, r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * process_child.h - between process.c and the child it forks.
+ * process_child.h - between process.c and the child it clones.
  */
 #ifndef LAUNCH_PROCESS_CHILD_H
 #define LAUNCH_PROCESS_CHILD_H
@@ -22,9 +22,9 @@ struct pipes {
 	int fd[PIPES][2]; /* read end, write end */
 };
 
-/* Becomes bubblewrap. @parent is who must stay alive. */
+/* Becomes bubblewrap; pid 1 of a new pid namespace, in a new mount namespace.
+ * Ends with who has the other end of the START pipe. */
 _Noreturn void process_child(const struct process_spec *spec,
-			     const struct pipes *pipes, const char *bwrap,
-			     pid_t parent);
+			     const struct pipes *pipes, const char *bwrap);
 
 #endif

@@ -5,28 +5,49 @@
  *	Num RefCount Protocol Flags Type St Inode Path
  *
  * A path that starts with '@' is abstract: those belong to the network
- * namespace, and a sandbox has its own.
+ * namespace, and a sandbox has its own. A path may have newlines in it: a line
+ * that does not start as one of the table goes on with the last one's path.
+ *
+ * The table has the name that was given to bind(2): not where it was relative
+ * to, nor what it was renamed to, nor other network namespaces. So the trees
+ * where sockets may be are looked through as well (sockets_walk.c).
  */
 #include "launch/sockets.h"
 
+#include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 
-/* The eighth word of the line, up to its end; NULL without. */
-static char *path_of(char *line)
+int sockets_add(struct sockets *list, char *path)
 {
-	for (int word = 0; word < 7; word++) {
-		line += strspn(line, " ");
-		line += strcspn(line, " \n");
+	if (!path)
+		return -ENOMEM;
+	if (list->n == list->cap) {
+		size_t cap = list->cap ? 2 * list->cap : 64;
+		char **more = reallocarray(list->path, cap, sizeof(*more));
+
+		if (!more) {
+			free(path);
+			return -ENOMEM;
+		}
+		list->path = more;
+		list->cap = cap;
 	}
-	line += strspn(line, " ");
-	line[strcspn(line, "\n")] = '\0';
-	return *line == '/' ? line : NULL;
+	list->path[list->n++] = path;
+	return 0;
+}
+
+void sockets_free(struct sockets *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->path[i]);
+	free(list->path);
+	*list = (struct sockets){ 0 };
 }
 
 static int compare(const void *a, const void *b)
@@ -34,56 +55,117 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Connected sockets have the path of the one that accepted them, so most lines
- * of a busy host are repetitions. */
-static int add(char **path, size_t *n, const char *name)
+static void sort_once(struct sockets *list)
 {
-	AUTO_FREE char *real = realpath(name, NULL);
-	struct stat st;
+	size_t kept = 0;
 
-	if (!real || lstat(real, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return 0; /* gone, or of another file system view */
-	for (size_t i = *n; i > 0; i--)
-		if (strcmp(path[i - 1], real) == 0)
-			return 0;
-	if (*n == SOCKETS_MAX)
-		return -E2BIG;
-	path[(*n)++] = STEAL(real);
-	return 0;
+	if (!list->n)
+		return;
+	qsort(list->path, list->n, sizeof(*list->path), compare);
+	for (size_t i = 1; i < list->n; i++) {
+		if (strcmp(list->path[kept], list->path[i]) == 0)
+			free(list->path[i]);
+		else
+			list->path[++kept] = list->path[i];
+	}
+	list->n = kept + 1;
 }
 
-int sockets_list(char ***ret_path, size_t *ret_n)
+static bool starts_entry(const char *line)
+{
+	size_t n = 0;
+
+	while (isxdigit((unsigned char)line[n]))
+		n++;
+	return (n == 8 || n == 16) && line[n] == ':';
+}
+
+/* What follows the seventh word of the line. The space after it is one. */
+static const char *path_of(const char *line)
+{
+	for (int word = 0; word < 7; word++) {
+		line += strspn(line, " ");
+		line += strcspn(line, " \n");
+	}
+	return *line == ' ' ? line + 1 : line;
+}
+
+/* Adds the name of the entry from @line to @end, if it has one in the files. */
+static int add_entry(struct sockets *list, const char *line, const char *end)
+{
+	const char *name = path_of(line);
+
+	if (name >= end || *name != '/')
+		return 0;
+	return sockets_add(list, strndup(name, (size_t)(end - name)));
+}
+
+int sockets_parse(struct sockets *list, const char *table)
+{
+	const char *entry = NULL, *line = table;
+	int r = 0;
+
+	while (r == 0 && *line) {
+		const char *next = strchr(line, '\n');
+
+		if (starts_entry(line)) {
+			if (entry)
+				r = add_entry(list, entry, line - 1);
+			entry = line;
+		}
+		line = next ? next + 1 : line + strlen(line);
+	}
+	if (r == 0 && entry)
+		r = add_entry(list, entry, line[-1] == '\n' ? line - 1 : line);
+	return r;
+}
+
+static int read_table(char **ret)
 {
 	AUTO_FILE FILE *f = fopen("/proc/self/net/unix", "re");
-	AUTO_FREE char *line = NULL;
-	size_t cap = 0, n = 0;
-	char **path;
-	int r = 0;
+	AUTO_FREE char *text = NULL;
+	size_t cap = 0;
 
 	if (!f)
 		return -errno;
-	path = calloc(SOCKETS_MAX, sizeof(*path));
-	if (!path)
-		return -ENOMEM;
-	while (r == 0 && getline(&line, &cap, f) >= 0) {
-		const char *name = path_of(line);
-
-		if (name)
-			r = add(path, &n, name);
-	}
-	if (r < 0) {
-		sockets_free(path, n);
-		return r;
-	}
-	qsort(path, n, sizeof(*path), compare);
-	*ret_path = path;
-	*ret_n = n;
+	errno = 0;
+	if (getdelim(&text, &cap, '\0', f) < 0)
+		return errno ? -errno : -EIO;
+	*ret = STEAL(text);
 	return 0;
 }
 
-void sockets_free(char **path, size_t n)
+/* Connected sockets have the path of the one that accepted them, so most lines
+ * of a busy host are repetitions: each name is looked up once. */
+static int list_bound(struct sockets *ret)
 {
-	for (size_t i = 0; path && i < n; i++)
-		free(path[i]);
-	free(path);
+	struct sockets name = { 0 };
+	AUTO_FREE char *table = NULL;
+	int r = read_table(&table);
+
+	if (r == 0)
+		r = sockets_parse(&name, table);
+	sort_once(&name);
+	for (size_t i = 0; r == 0 && i < name.n; i++) {
+		AUTO_FREE char *real = realpath(name.path[i], NULL);
+		struct stat st;
+
+		/* Or gone, or of another view of the files. */
+		if (real && lstat(real, &st) == 0 && S_ISSOCK(st.st_mode))
+			r = sockets_add(ret, STEAL(real));
+	}
+	sockets_free(&name);
+	return r;
+}
+
+int sockets_list(const struct sockets_search *search, struct sockets *ret)
+{
+	int r;
+
+	*ret = (struct sockets){ 0 };
+	r = list_bound(ret);
+	if (r == 0)
+		r = sockets_walk(ret, search);
+	sort_once(ret);
+	return r;
 }

@@ -4,11 +4,6 @@
  *
  * Everything here is about canonical paths: bubblewrap mounts below its new
  * root, where an absolute symlink would lead back to the old one.
- *
- * A unix socket is not bounded by a network namespace, and a read-only mount
- * does not stop connect(2): sockets of this host are masked. A daemon that
- * restarts makes a new file, which an old mask does not cover; so where the
- * directory of a socket is not a place that the command needs, all of it is.
  */
 #include "launch/view.h"
 
@@ -20,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "launch/sockets.h"
 
 static const char *const private_trees[] = { "/dev", "/proc", "/tmp",
 					     "/var/tmp", "/run" };
@@ -69,6 +63,11 @@ static bool in_list(const char *path, const char *const *list, size_t n,
 			  : strcmp(path, list[i]) == 0)
 			return true;
 	return false;
+}
+
+bool view_is_system(const char *path)
+{
+	return in_list(path, system_trees, ARRAY_SIZE(system_trees), true);
 }
 
 static const char *tree_of(const struct view *view, const char *path)
@@ -178,8 +177,7 @@ static int plan_cwd(struct view *view, char *reterr, size_t cap)
 	return view->source ? 0 : -ENOMEM;
 }
 
-/* Takes @path, also when it fails. */
-static int add_mask(struct view *view, char *path, bool dir)
+int view_add_mask(struct view *view, char *path, bool dir)
 {
 	struct view_mask *more;
 
@@ -219,64 +217,11 @@ static int plan_hides(struct view *view, char *reterr, size_t cap)
 				 view->cwd, real);
 			return -EINVAL;
 		}
-		r = add_mask(view, STEAL(real), S_ISDIR(st.st_mode));
+		r = view_add_mask(view, STEAL(real), S_ISDIR(st.st_mode));
 		if (r < 0)
 			return r;
 	}
 	return 0;
-}
-
-static size_t depth_of(const char *path)
-{
-	size_t n = 0;
-
-	for (; *path; path++)
-		n += *path == '/';
-	return n;
-}
-
-/* May all of @dir be masked for the sake of a socket in it? */
-static bool expendable(const struct view *view, const char *dir)
-{
-	if (depth_of(dir) < 3 || view_below(view->cwd, dir) ||
-	    view_below(dir, view->cwd))
-		return false;
-	if (view->home && view_below(view->home, dir))
-		return false;
-	return !in_list(dir, system_trees, ARRAY_SIZE(system_trees), true);
-}
-
-static int plan_sockets(struct view *view, char *reterr, size_t cap)
-{
-	char **path = NULL;
-	size_t n = 0;
-	int r = sockets_list(&path, &n);
-
-	if (r < 0) {
-		snprintf(reterr, cap,
-			 "cannot list this host's unix sockets: %s",
-			 strerror(-r));
-		return r;
-	}
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		size_t parent = (size_t)(strrchr(path[i], '/') - path[i]);
-		AUTO_FREE char *dir = strndup(path[i], parent);
-
-		if (!dir)
-			r = -ENOMEM;
-		else if (expendable(view, dir))
-			r = add_mask(view, STEAL(dir), true);
-		else
-			r = add_mask(view, strdup(path[i]), false);
-	}
-	sockets_free(path, n);
-	return r;
-}
-
-static int compare_masks(const void *a, const void *b)
-{
-	return strcmp(((const struct view_mask *)a)->path,
-		      ((const struct view_mask *)b)->path);
 }
 
 /* Where @path leads, even if nothing is there (yet): a link into /run may
@@ -316,12 +261,9 @@ int view_plan(struct view *view, const struct process_spec *spec, char *reterr,
 	if (r == 0)
 		r = plan_hides(view, reterr, cap);
 	if (r == 0)
-		r = plan_sockets(view, reterr, cap);
+		r = view_sockets(view, reterr, cap);
 	if (r < 0)
 		return r;
-	if (view->masks)
-		qsort(view->mask, view->masks, sizeof(*view->mask),
-		      compare_masks);
 	view->resolv = follow("/etc/resolv.conf");
 	view->passwd = realpath("/etc/passwd", NULL);
 	view->groups = realpath("/etc/group", NULL);

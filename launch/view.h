@@ -35,6 +35,7 @@ struct view_mask {
 
 #define VIEW_TREES 8
 #define VIEW_FDS   8
+#define VIEW_MASKS 500 /* each one costs a mount */
 
 struct view {
 	const struct process_spec *spec;
@@ -76,6 +77,16 @@ bool view_below(const char *path, const char *dir);
 /* Is @path below the writable working directory; below a private tree? */
 bool view_below_cwd(const struct view *view, const char *path);
 bool view_in_tree(const struct view *view, const char *path);
+
+/* Is @path in a directory like /usr? */
+bool view_is_system(const char *path);
+
+/* Takes @path, also when it fails. */
+int view_add_mask(struct view *view, char *path, bool dir);
+
+/* Masks over this host's unix sockets; sorts and bounds all masks. 0, or
+ * -errno and a sentence. */
+int view_sockets(struct view *view, char *reterr, size_t cap);
 
 /* Programs ask who they are: the files in /etc with one line more. NULL where
  * there is nothing to change. */

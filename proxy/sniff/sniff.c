@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/wire.h"
 
-#define METHOD_MAX	 64
+#define METHOD_LEAST	 3 /* letters that some server takes for a method */
 #define REQUEST_LINE_MAX (16 * 1024) /* servers take no longer one */
 
 static const char h2_preface[] = "PRI * HTTP/2";
@@ -70,14 +70,52 @@ static bool has_version(const uint8_t *line, size_t len)
 	return false;
 }
 
-/* "GET /": also HTTP/0.9, which has no version. */
-static bool is_method_and_path(const uint8_t *line, size_t word, size_t len)
+static bool is_letter(uint8_t c)
 {
-	if (word + 1 >= len || line[word + 1] != '/')
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* "/path", "*", or "scheme://": what a request can be about. */
+static bool is_target(const uint8_t *at, size_t len)
+{
+	size_t n = 0;
+
+	if (len && (at[0] == '/' || at[0] == '*'))
+		return true;
+	while (n < len &&
+	       (is_letter(at[n]) || (n && is_tchar(at[n]) && at[n] != '~')))
+		n++;
+	return n && len - n >= 3 && !memcmp(at + n, "://", 3);
+}
+
+/* "GET /": also HTTP/0.9, which has no version, and however many blanks. */
+static bool is_method_and_target(const uint8_t *line, size_t word, size_t len)
+{
+	size_t at = word;
+
+	while (at < len && is_blank(line[at]))
+		at++;
+	if (!is_target(line + at, len - at))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
 		if (strlen(methods[i]) == word &&
 		    !memcmp(methods[i], line, word))
+			return true;
+	return false;
+}
+
+/* A control character ends the doubt only where no server could still see a
+ * request: its first word is not of letters alone. */
+static bool is_binary(const uint8_t *line, size_t word, size_t end)
+{
+	size_t letters = 0;
+
+	while (letters < word && is_letter(line[letters]))
+		letters++;
+	if (letters == word && word >= METHOD_LEAST)
+		return false;
+	for (size_t i = word; i < end; i++)
+		if ((line[i] < 0x20 && !is_blank(line[i])) || line[i] == 0x7f)
 			return true;
 	return false;
 }
@@ -98,8 +136,6 @@ static enum protocol sniff_line(const uint8_t *line, size_t len)
 
 	for (word = 0; word < end && is_tchar(line[word]); word++)
 		;
-	if (word > METHOD_MAX)
-		return PROTOCOL_OTHER;
 	if (word == end)
 		return lf ? PROTOCOL_OTHER : PROTOCOL_UNKNOWN;
 	if (!word || !is_blank(line[word]))
@@ -108,12 +144,9 @@ static enum protocol sniff_line(const uint8_t *line, size_t len)
 		    end < H2_PREFACE_LEN ? end : H2_PREFACE_LEN) &&
 	    (end >= H2_PREFACE_LEN || !lf))
 		return end < H2_PREFACE_LEN ? PROTOCOL_UNKNOWN : PROTOCOL_HTTP2;
-	if (is_method_and_path(line, word, end) || has_version(line, end))
+	if (is_method_and_target(line, word, end) || has_version(line, end))
 		return PROTOCOL_HTTP;
-	for (size_t i = word; i < end; i++)
-		if ((line[i] < 0x20 && !is_blank(line[i])) || line[i] == 0x7f)
-			return PROTOCOL_OTHER;
-	if (lf)
+	if (lf || is_binary(line, word, end))
 		return PROTOCOL_OTHER;
 	return start + len > REQUEST_LINE_MAX ? PROTOCOL_HTTP
 					      : PROTOCOL_UNKNOWN;
@@ -130,11 +163,11 @@ enum protocol sniff_protocol(const uint8_t *data, size_t len)
 	if ((data[0] >= 0x14 && data[0] <= 0x18) || (data[0] & 0x80))
 		return sniff_tls(data, len);
 
-	while (skip < len && (data[skip] == '\r' || data[skip] == '\n'))
+	/* Servers skip any number of empty lines, some also lines of blanks. */
+	while (skip < len && (data[skip] == '\n' || is_blank(data[skip])))
 		skip++;
 	if (skip == len)
-		return len > REQUEST_LINE_MAX ? PROTOCOL_OTHER
-					      : PROTOCOL_UNKNOWN;
+		return PROTOCOL_UNKNOWN;
 	return sniff_line(data + skip, len - skip);
 }
 

@@ -37,7 +37,7 @@ static char root_dir[] = "/root/sallyport-test-XXXXXX";
 static char user_dir[] = "/var/tmp/sallyport-test-XXXXXX";
 static char host_dir[] = "/opt/sallyport-test-XXXXXX"; /* visible, read-only */
 
-enum how { WAIT, NO_START, TERMINATE, KILL };
+enum how { WAIT, NO_START, TERMINATE, TERMINATE_EARLY, KILL };
 
 struct order {
 	const char *script; /* for sh -c, or NULL: argv */
@@ -150,7 +150,7 @@ static int finish(struct process *process, enum how how)
 		return 90;
 	if (how == TERMINATE || how == KILL)
 		poll(NULL, 0, 400);
-	if (how == TERMINATE)
+	if (how == TERMINATE || how == TERMINATE_EARLY)
 		process_signal(process, SIGTERM);
 	if (how == KILL)
 		process_kill(process);
@@ -516,6 +516,9 @@ static void test_signals(void **state)
 		expect(run(who, order), 9, "got it");
 		order = SH("sleep 50");
 		order.how = TERMINATE;
+		expect(run(who, order), 143, NULL);
+		/* Pid 1 is still bubblewrap's code, which takes no signal. */
+		order.how = TERMINATE_EARLY;
 		expect(run(who, order), 143, NULL);
 		order = SH("trap '' TERM; sleep 50");
 		order.how = KILL;

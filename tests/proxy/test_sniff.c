@@ -66,6 +66,14 @@ static const struct {
 	{ B("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"), PROTOCOL_OTHER },
 	{ B("SSH-2.0-Go\r\n"), PROTOCOL_OTHER },
 	{ B("EHLO me.example\r\n"), PROTOCOL_OTHER },
+	{ B("GET http://evil.test/\r\n"), PROTOCOL_HTTP },
+	{ B("GET   http://evil.test/\r\n"), PROTOCOL_HTTP },
+	{ B("GET \t /\r\n"), PROTOCOL_HTTP },
+	{ B("OPTIONS * HTTP/1.1\r\n"), PROTOCOL_HTTP },
+	{ B(" \r\n \r\nGET / HTTP/1.1\r\n"), PROTOCOL_HTTP },
+	{ B("GET http://x/\x01 HTTP/1.1\r\n"), PROTOCOL_HTTP },
+	{ B("GET x\x01"), PROTOCOL_UNKNOWN },
+	{ B("FOO /\x7f HTTP/1.1\r\n"), PROTOCOL_HTTP },
 	{ B("GET key\r\n"), PROTOCOL_OTHER },
 	{ B("get key\r\n"), PROTOCOL_OTHER },
 	{ B("*1\r\n$4\r\nPING\r\n"), PROTOCOL_OTHER },
@@ -120,13 +128,14 @@ static void test_long_lines(void **state)
 	(void)state;
 	assert_non_null(line);
 	memset(line, 'A', SIZE);
+	/* A method has no limit that all servers know. */
 	assert_int_equal(sniff_protocol(line, 64), PROTOCOL_UNKNOWN);
-	assert_int_equal(sniff_protocol(line, 65), PROTOCOL_OTHER);
+	assert_int_equal(sniff_protocol(line, SIZE), PROTOCOL_UNKNOWN);
 	line[4] = ' ';
 	assert_int_equal(sniff_protocol(line, 16384), PROTOCOL_UNKNOWN);
 	assert_int_equal(sniff_protocol(line, 16385), PROTOCOL_HTTP);
 	memset(line, '\n', SIZE);
-	assert_int_equal(sniff_protocol(line, SIZE), PROTOCOL_OTHER);
+	assert_int_equal(sniff_protocol(line, SIZE), PROTOCOL_UNKNOWN);
 }
 
 static void test_words(void **state)

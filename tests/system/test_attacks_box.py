@@ -894,13 +894,18 @@ def test_signal_before_init(case):
     log = make(case, f"{case.lab.dir}/early-{case.who}")
     p = delayed(case, ground(case, "early"), log, "pivot_root", 500, "sleep", "30")
     end = time.monotonic() + 5
+    def line(pid):
+        try:
+            with open(f"/proc/{pid}/cmdline") as f:
+                return f.read()
+        except OSError:
+            return ""
     while time.monotonic() < end and not any(
-            open(f"/proc/{x}/cmdline").read().startswith("bwrap") for x in descendants(p.pid)):
+            line(x).startswith("bwrap") for x in descendants(p.pid)):
         time.sleep(0.005)
     time.sleep(0.75)  # the gate is up, pid 1 is not
     below = descendants(p.pid)
-    ours = next(x for x in below
-                if open(f"/proc/{x}/cmdline").read().split("\0")[1:2] == ["run"])
+    ours = next(x for x in below if line(x).split("\0")[1:2] == ["run"])
     os.kill(ours, signal.SIGTERM)
     try:
         p.communicate(timeout=5)
