@@ -136,6 +136,8 @@ static enum protocol sniff_line(const uint8_t *line, size_t len)
 
 	for (word = 0; word < end && is_tchar(line[word]); word++)
 		;
+	if (word > REQUEST_LINE_MAX)
+		return PROTOCOL_OTHER;
 	if (word == end)
 		return lf ? PROTOCOL_OTHER : PROTOCOL_UNKNOWN;
 	if (!word || !is_blank(line[word]))

@@ -86,8 +86,8 @@ static const struct {
 	{ "ok.test", 22, "\x16\x03", NULL, SNIFF_MORE, NONE, SNIFF_BAD },
 	{ "ok.test", 22, "\x80\x2e\x01\x03", NULL, SNIFF_BAD, REASON_PROTOCOL,
 	  SNIFF_BAD },
-	{ "ok.test", 22, "GET http://evil.test", NULL, SNIFF_MORE, NONE,
-	  SNIFF_DONE },
+	{ "ok.test", 22, "GET http://evil.test", NULL, SNIFF_DONE, NONE,
+	  SNIFF_DONE }, /* HTTP, and judged as that */
 	{ "ok.test", 22, "\r\n\r\n", NULL, SNIFF_MORE, NONE, SNIFF_DONE },
 };
 

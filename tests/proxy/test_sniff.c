@@ -128,9 +128,10 @@ static void test_long_lines(void **state)
 	(void)state;
 	assert_non_null(line);
 	memset(line, 'A', SIZE);
-	/* A method has no limit that all servers know. */
+	/* A method has no limit but that of the line. */
 	assert_int_equal(sniff_protocol(line, 64), PROTOCOL_UNKNOWN);
-	assert_int_equal(sniff_protocol(line, SIZE), PROTOCOL_UNKNOWN);
+	assert_int_equal(sniff_protocol(line, 16384), PROTOCOL_UNKNOWN);
+	assert_int_equal(sniff_protocol(line, 16385), PROTOCOL_OTHER);
 	line[4] = ' ';
 	assert_int_equal(sniff_protocol(line, 16384), PROTOCOL_UNKNOWN);
 	assert_int_equal(sniff_protocol(line, 16385), PROTOCOL_HTTP);
