@@ -48,6 +48,9 @@ class Case:
     def __init__(self, lab, who, binary):
         self.lab, self.who, self.binary = lab, who, binary
         self.count = 0
+        # The sanitizers' own memory says nothing about ours.
+        with open(binary, "rb") as f:
+            self.sanitized = b"__asan_init" in f.read()
         self.work = os.path.join(lab.dir, "work-" + who)
         os.makedirs(self.work, exist_ok=True)
         self.mine(self.work)
