@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/wire.h"
 
-#define METHOD_LEAST	 3 /* letters that some server takes for a method */
+#define METHOD_LEAST	 2 /* characters that some server takes for a method */
 #define REQUEST_LINE_MAX (16 * 1024) /* servers take no longer one */
 
 static const char h2_preface[] = "PRI * HTTP/2";
@@ -105,14 +105,10 @@ static bool is_method_and_target(const uint8_t *line, size_t word, size_t len)
 }
 
 /* A control character ends the doubt only where no server could still see a
- * request: its first word is not of letters alone. */
+ * request: its first word does not begin like a method. */
 static bool is_binary(const uint8_t *line, size_t word, size_t end)
 {
-	size_t letters = 0;
-
-	while (letters < word && is_letter(line[letters]))
-		letters++;
-	if (letters == word && word >= METHOD_LEAST)
+	if (word >= METHOD_LEAST && is_letter(line[0]))
 		return false;
 	for (size_t i = word; i < end; i++)
 		if ((line[i] < 0x20 && !is_blank(line[i])) || line[i] == 0x7f)
@@ -162,8 +158,13 @@ enum protocol sniff_protocol(const uint8_t *data, size_t len)
 		return PROTOCOL_UNKNOWN;
 	if (data[0] == 0x05)
 		return PROTOCOL_SOCKS5;
-	if ((data[0] >= 0x14 && data[0] <= 0x18) || (data[0] & 0x80))
-		return sniff_tls(data, len);
+	if ((data[0] >= 0x14 && data[0] <= 0x18) || (data[0] & 0x80)) {
+		enum protocol tls = sniff_tls(data, len);
+
+		/* 0x85 and 0xa0 are also blanks in front of a request. */
+		if (tls != PROTOCOL_OTHER || !is_blank(data[0]))
+			return tls;
+	}
 
 	/* Servers skip any number of empty lines, some also lines of blanks. */
 	while (skip < len && (data[skip] == '\n' || is_blank(data[skip])))
