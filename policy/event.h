@@ -26,6 +26,7 @@ enum event_kind {
 	EVENT_HTTP_REQUEST, /* a verdict about one plain HTTP request */
 	EVENT_PACKET,	    /* dropped by the kernel, or a burst of them */
 	EVENT_FINDING,	    /* something that should not be */
+	EVENT_POLICY, /* another policy is in force now; its digest in detail */
 	EVENT_KIND_COUNT
 };
 

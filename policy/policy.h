@@ -45,6 +45,8 @@ struct verdict {
 	bool allow;
 	enum reason reason;
 	const struct rule *rule; /* that decided, or NULL; the policy owns it */
+	/* With REASON_OBSERVE: why it would be refused. Else REASON_RULE. */
+	enum reason observed;
 };
 
 struct limits {
