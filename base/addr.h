@@ -26,6 +26,11 @@ struct cidr {
 	uint8_t bits;
 };
 
+struct endpoint {
+	struct ip ip;
+	uint16_t port;
+};
+
 union sockaddr_any {
 	struct sockaddr sa;
 	struct sockaddr_in in4;

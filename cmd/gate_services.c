@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "audit/client.h"
 #include "base/cleanup.h"
@@ -127,8 +128,8 @@ static int send_publish(struct gate *gate, struct sandbox *sandbox,
 				   .sandbox = sandbox->id,
 				   .dst = { .ip = *lease, .bits = 32 } };
 
-	msg.count = (uint32_t)policy_ports(sandbox->policy, host, msg.port,
-					   MSG_PORTS_MAX);
+	msg.count = (uint32_t)policy_ports(sandbox->policy, host, time(NULL),
+					   msg.port, MSG_PORTS_MAX);
 	if (!msg.count)
 		return -EPERM;
 	return msg_send(gate->control, MSG_GATE_PUBLISH, &msg, -1);

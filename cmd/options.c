@@ -162,11 +162,14 @@ static void add_part(struct options *o, enum bundle_kind kind,
 static void add_policy(enum options_for which, struct options *o,
 		       const char *path)
 {
+	struct policy_error error;
 	int err;
 
 	if (o->policy_paths == OPTION_PATHS_MAX)
 		bad(which, "too many --policy options", NULL);
-	err = bundle_add_file(&o->bundle, path);
+	err = bundle_add_policy(&o->bundle, path, &error);
+	if (err == -EINVAL)
+		die(EXIT_SALLYPORT, "%s", error.text);
 	if (err)
 		die(EXIT_SALLYPORT, "%s: %s", path, strerror(-err));
 	o->policy_path[o->policy_paths++] = path;

@@ -14,16 +14,10 @@
 #include "policy/digest.h"
 #include "policy/part.h"
 #include "policy/presets.h"
+#include "policy/tree.h"
 #include "policy/words.h"
 
 #define PERMIT_MAX 1024
-
-static const struct limits default_limits = {
-	.connections = 256,
-	.names = 4000,
-	.names_per_wildcard = 64,
-	.dns_per_second = 200,
-};
 
 static void *copy_of(const void *data, size_t n, size_t size)
 {
@@ -98,6 +92,7 @@ int draft_add_rule(struct draft *draft, const struct target *target, bool deny,
 	rule->deny = deny;
 	rule->wildcard = target->wildcard;
 	rule->literal = target->literal;
+	rule->doors = DOORS_ALL;
 	rule->text = strdup(text);
 	rule->origin = strdup(origin);
 	if (*target->host)
@@ -110,17 +105,42 @@ int draft_add_rule(struct draft *draft, const struct target *target, bool deny,
 	return deny ? 0 : rule_set_ports(rule, usual, ARRAY_SIZE(usual));
 }
 
-int draft_add_preset(struct draft *draft, size_t i)
+int draft_add_preset(struct draft *draft, const struct loader *parent, size_t i)
 {
 	uint64_t bit = UINT64_C(1) << (i % PRESETS_MAX);
+	struct settings settings = { .limits = { 0 } };
 	char origin[80];
+	int ret;
 
 	if (i >= PRESETS_MAX || draft->presets_loaded & bit)
 		return 0;
 	draft->presets_loaded |= bit;
 	snprintf(origin, sizeof(origin), "preset %s", preset_table[i].name);
-	return load_yaml(draft, origin, preset_table[i].yaml,
-			 preset_table[i].len);
+	ret = load_yaml(draft, parent, false, origin, preset_table[i].yaml,
+			preset_table[i].len, &settings);
+	/* A preset has rules only, and a name where nobody has another. */
+	if (ret == 0 && !parent && !draft->any_file && !*draft->settings.name)
+		memcpy(draft->settings.name, settings.name,
+		       sizeof(settings.name));
+	return ret;
+}
+
+bool draft_find_part(const struct draft *draft, enum bundle_kind kind,
+		     const char *origin, const char **ret_text, size_t *ret_len)
+{
+	struct wire bundle = wire_of(draft->bundle, draft->bundle_len);
+	size_t len = strlen(origin);
+	struct part part;
+
+	while (bundle.left && part_next(&bundle, &part)) {
+		if (part.kind != kind || part.origin_len != len ||
+		    memcmp(part.origin, origin, len) != 0)
+			continue;
+		*ret_text = part.text;
+		*ret_len = part.len;
+		return true;
+	}
+	return false;
 }
 
 static int part_fault(const struct draft *draft, const char *origin,
@@ -167,7 +187,7 @@ static int add_target(struct draft *draft, bool deny, const char *origin,
 		int i = preset_find(text);
 
 		if (i >= 0)
-			return draft_add_preset(draft, (size_t)i);
+			return draft_add_preset(draft, NULL, (size_t)i);
 		if (*text && !strpbrk(text, ".:/*[@%"))
 			return unknown_preset(draft, origin, text);
 	}
@@ -210,6 +230,29 @@ static int bundle_fault(const struct draft *draft)
 	return -EINVAL;
 }
 
+static int add_file(struct draft *draft, const char *origin,
+		    const struct part *part)
+{
+	struct settings settings;
+	int ret = load_yaml(draft, NULL, false, origin, part->text, part->len,
+			    &settings);
+
+	if (ret < 0)
+		return ret;
+	if (!draft->any_file) {
+		draft->settings = settings;
+	} else if (!settings_add(&draft->settings, &settings)) {
+		struct source source = { .origin = origin, .err = draft->err };
+
+		return source_fault(&source, settings.upstream_line,
+				    settings.upstream_column,
+				    "another file has 'upstream' too, keep "
+				    "one");
+	}
+	draft->any_file = true;
+	return 0;
+}
+
 static int add_part(struct draft *draft, const struct part *part)
 {
 	AUTO_FREE char *origin = strndup(part->origin, part->origin_len);
@@ -218,7 +261,9 @@ static int add_part(struct draft *draft, const struct part *part)
 	if (!origin)
 		return -ENOMEM;
 	if (part->kind == BUNDLE_FILE)
-		return load_yaml(draft, origin, part->text, part->len);
+		return add_file(draft, origin, part);
+	if (part->kind == BUNDLE_INCLUDED || part->kind == BUNDLE_LIST)
+		return 0; /* found where it is named */
 	/* Options are short, and C strings by birth. */
 	if (part->len > 4096 || memchr(part->text, '\0', part->len))
 		return bundle_fault(draft);
@@ -232,6 +277,9 @@ static int add_part(struct draft *draft, const struct part *part)
 				  text);
 	case BUNDLE_PERMIT:
 		return add_permit(draft, origin, text);
+	case BUNDLE_OBSERVE:
+		draft->observe = true;
+		return 0;
 	default:
 		return bundle_fault(draft);
 	}
@@ -257,11 +305,32 @@ static int add_parts(struct draft *draft, const void *data, size_t len)
 	while (bundle.left && ret == 0) {
 		if (!part_next(&bundle, &part))
 			return bundle_fault(draft);
-		if (part.kind == BUNDLE_FILE && part.len > FILE_TEXT_MAX)
+		if ((part.kind == BUNDLE_FILE ||
+		     part.kind == BUNDLE_INCLUDED) &&
+		    part.len > FILE_TEXT_MAX)
 			return bundle_fault(draft);
 		ret = add_part(draft, &part);
 	}
 	return ret;
+}
+
+static int apply(const struct draft *draft)
+{
+	struct policy *policy = draft->policy;
+
+	settings_apply(&draft->settings, policy);
+	if (draft->observe)
+		policy->observes = true;
+	if (!*draft->settings.name)
+		return 0;
+	policy->name = strdup(draft->settings.name);
+	return policy->name ? 0 : -ENOMEM;
+}
+
+static void drop_draft(struct draft *draft)
+{
+	for (size_t i = 0; i < draft->files; i++)
+		free(draft->loaded[i]);
 }
 
 static void drop_policy(struct policy **policy)
@@ -274,16 +343,21 @@ int policy_build(const void *data, size_t len, struct policy **ret_policy,
 {
 	__attribute__((cleanup(drop_policy))) struct policy *policy =
 		calloc(1, sizeof(*policy));
-	struct draft draft = { .policy = policy, .err = reterr };
+	__attribute__((cleanup(drop_draft))) struct draft draft = {
+		.policy = policy,
+		.err = reterr,
+		.bundle = data,
+		.bundle_len = len,
+	};
 	int ret;
 
 	if (!policy)
 		return -ENOMEM;
 	atomic_init(&policy->refs, 1);
-	policy->limits = default_limits;
-	policy->upstream_system = true;
 	digest(data, len, policy->digest);
 	ret = add_parts(&draft, data, len);
+	if (ret == 0)
+		ret = apply(&draft);
 	if (ret == 0)
 		ret = index_build(policy);
 	if (ret < 0)

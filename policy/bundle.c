@@ -6,10 +6,8 @@
 #include "policy/bundle.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/wire.h"
@@ -66,48 +64,22 @@ bool part_next(struct wire *bundle, struct part *ret_part)
 	return true;
 }
 
-static int read_all(int fd, char **ret_text, size_t *ret_len)
+bool bundle_file(const struct bundle *bundle, size_t i, char *buf, size_t cap)
 {
-	AUTO_FREE char *text = NULL;
-	size_t len = 0, cap = 0;
+	struct wire parts = wire_of(bundle->data, bundle->len);
+	struct part part;
 
-	for (;;) {
-		if (len == cap) {
-			/* One byte more than allowed shows that it is more. */
-			cap = cap ? cap * 2 : 65536;
-			if (cap > FILE_TEXT_MAX + 1)
-				cap = FILE_TEXT_MAX + 1;
-			char *grown = realloc(text, cap);
-			if (!grown)
-				return -ENOMEM;
-			text = grown;
-		}
-		ssize_t n = read(fd, text + len, cap - len);
-		if (n < 0 && errno == EINTR)
+	while (parts.left && part_next(&parts, &part)) {
+		if (part.kind != BUNDLE_FILE && part.kind != BUNDLE_INCLUDED &&
+		    part.kind != BUNDLE_LIST)
 			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		len += (size_t)n;
-		if (len > FILE_TEXT_MAX)
-			return -EFBIG;
+		if (i--)
+			continue;
+		if (part.origin_len >= cap)
+			return false;
+		memcpy(buf, part.origin, part.origin_len);
+		buf[part.origin_len] = '\0';
+		return true;
 	}
-	*ret_text = STEAL(text);
-	*ret_len = len;
-	return 0;
-}
-
-int bundle_add_file(struct bundle *bundle, const char *path)
-{
-	AUTO_FREE char *text = NULL;
-	size_t len = 0;
-	AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-
-	if (fd < 0)
-		return -errno;
-	int ret = read_all(fd, &text, &len);
-	if (ret < 0)
-		return ret;
-	return bundle_add(bundle, BUNDLE_FILE, path, text, len);
+	return false;
 }

@@ -9,6 +9,7 @@
 #ifndef POLICY_BUNDLE_H
 #define POLICY_BUNDLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +19,10 @@ enum bundle_kind {
 	BUNDLE_FILE = 1, /* origin: path as given; text: YAML */
 	BUNDLE_ALLOW,	 /* origin: "--allow"; text: HOST|HOST:PORT|PRESET */
 	BUNDLE_DENY,
-	BUNDLE_PERMIT, /* text: CIDR */
+	BUNDLE_PERMIT,	 /* text: CIDR */
+	BUNDLE_OBSERVE,	 /* no text: as if by `mode: observe` */
+	BUNDLE_INCLUDED, /* YAML that a file extends; origin: its path */
+	BUNDLE_LIST,	 /* names that a file denies; origin: its path */
 };
 
 struct bundle {
@@ -28,17 +32,24 @@ struct bundle {
 
 void bundle_free(struct bundle *bundle);
 
-/* Appends one part; copies. Returns 0 or -errno (-EFBIG past 64 MiB). */
+/* Appends one part; copies. Returns 0 or -errno (-EFBIG past 256 MiB). */
 int bundle_add(struct bundle *bundle, enum bundle_kind kind, const char *origin,
 	       const char *text, size_t len);
-
-/* Reads @path and adds it (at most 10 MiB, else -EFBIG). 0 or -errno. */
-int bundle_add_file(struct bundle *bundle, const char *path);
 
 struct policy_error {
 	char text[512]; /* "policy.yaml:3:5: unknown key 'alow', did you mean
 			   'allow'?": what, and a hint */
 };
+
+/* Reads @path (at most 10 MiB) and what it extends and denies by list, and adds
+ * it all. 0, or -EINVAL and @reterr (also for what can't be read), or -ENOMEM.
+ */
+int bundle_add_policy(struct bundle *bundle, const char *path,
+		      struct policy_error *reterr);
+
+/* The @i-th file that the bundle came from, for hiding it from a sandbox;
+ * returns false past the end. @buf holds @cap bytes. */
+bool bundle_file(const struct bundle *bundle, size_t i, char *buf, size_t cap);
 
 /* Builds a policy. Returns 0 and a policy with one reference, or -EINVAL and
  * @reterr, or -ENOMEM. Without any part the policy denies everything. */

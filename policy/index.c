@@ -147,11 +147,22 @@ static int fill(struct rule_list *list, const struct rule_list *all, bool deny,
 	for (size_t i = 0; i < all->count; i++) {
 		struct rule *rule = all->at[i];
 
-		if (rule->deny == deny && !rule->host == literal)
+		if (!rule->list && rule->deny == deny && !rule->host == literal)
 			list->at[list->count++] = rule;
 	}
 	qsort(list->at, list->count, sizeof(*list->at),
 	      literal ? compare_literals : compare_names);
+	return 0;
+}
+
+static int fill_lists(struct rule_list *list, const struct rule_list *all)
+{
+	list->at = calloc(all->count + 1, sizeof(*list->at));
+	if (!list->at)
+		return -ENOMEM;
+	for (size_t i = 0; i < all->count; i++)
+		if (all->at[i]->list)
+			list->at[list->count++] = all->at[i];
 	return 0;
 }
 
@@ -233,6 +244,8 @@ static int make_union(struct policy *policy, const struct group *group)
 	if (!rule)
 		return -ENOMEM;
 	rule->wildcard = first->wildcard;
+	rule->doors = DOORS_ALL; /* asked only where one of them would do */
+	rule->dns_types = first->dns_types;
 	rule->index = (unsigned)policy->all.count;
 	rule->host = strdup(first->host);
 	rule->text = strdup(first->text);
@@ -247,26 +260,46 @@ static int make_union(struct policy *policy, const struct group *group)
 	return 0;
 }
 
+/* A DNS question has no port: what one rule of the pattern says of record
+ * types holds for all of them. */
+static void share_types(const struct group *group)
+{
+	uint8_t types = 0;
+
+	for (size_t i = 0; i < group->count; i++)
+		types |= group->at[i]->dns_types;
+	for (size_t i = 0; i < group->count; i++)
+		group->at[i]->dns_types = types;
+}
+
+static int choose_lead(struct policy *policy, const struct group *group)
+{
+	struct rule *lead = group->at[0];
+	size_t n = 0;
+
+	share_types(group);
+	for (size_t i = 0; i < group->count; i++) {
+		/* There may be no such name but here. */
+		if (rule_connect(group->at[i])) {
+			group->at[0]->lead = group->at[i];
+			return 0;
+		}
+		if (group->at[i]->address_count && !n++)
+			lead = group->at[i];
+	}
+	group->at[0]->lead = lead;
+	return n > 1 ? make_union(policy, group) : 0;
+}
+
 static int choose_leads(struct policy *policy)
 {
 	const struct rule_list *list = &policy->allow;
 	struct group group;
 
 	for (size_t i = 0; i < list->count; i += group.count) {
-		struct rule *with = NULL;
-		size_t n = 0;
-
 		group = find_name(list, list->at[i]->host,
 				  list->at[i]->wildcard);
-		for (size_t j = 0; j < group.count; j++) {
-			if (!group.at[j]->address_count)
-				continue;
-			n++;
-			if (!with)
-				with = group.at[j];
-		}
-		list->at[i]->lead = with ? with : list->at[i];
-		if (n > 1 && make_union(policy, &group) < 0)
+		if (choose_lead(policy, &group) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -325,7 +358,8 @@ int index_build(struct policy *policy)
 	    fill(&policy->deny, all, true, false) < 0 ||
 	    fill_literals(&policy->allow_literal, all, false) < 0 ||
 	    fill_literals(&policy->deny_literal, all, true) < 0 ||
-	    choose_leads(policy) < 0 || list_parents(policy) < 0)
+	    fill_lists(&policy->lists, all) < 0 || choose_leads(policy) < 0 ||
+	    list_parents(policy) < 0)
 		return -ENOMEM;
 	return 0;
 }

@@ -34,11 +34,19 @@ struct port_range {
 	uint16_t first, last;
 };
 
+/* Of bytes: out of the sandbox, or into it. */
+enum direction { UP, DOWN };
+
 struct question {
 	const char *host;  /* canonical; NULL if only an address is known */
 	struct ip address; /* a literal address; .len 0 if there is a host */
 	uint16_t port;	   /* 0: any (a DNS question) */
 	enum door door;
+	/* Plain HTTP; NULL: not known yet, and each request will be asked for.
+	 * The path is canonical, and may have a query. */
+	const char *method, *path;
+	/* Seconds since the epoch. 0: whatever expires has expired. */
+	int64_t now_s;
 };
 
 struct verdict {
@@ -49,21 +57,37 @@ struct verdict {
 	enum reason observed;
 };
 
+/* Of one sandbox. */
 struct limits {
-	unsigned connections; /* at once, a sandbox */
-	unsigned names;	      /* distinct, a sandbox */
-	unsigned
-		names_per_wildcard; /* distinct names under one wildcard rule */
+	unsigned connections;		 /* at once */
+	unsigned connections_per_second; /* new ones */
+	unsigned names;			 /* distinct */
+	unsigned names_per_wildcard;	 /* distinct names under one wildcard */
 	unsigned dns_per_second;
+	uint64_t budget[2]; /* bytes by direction; 0: no limit */
 };
+
+/* What a connection must speak, see proxy/agree.h. */
+enum wanted {
+	WANTED_DEFAULT, /* 443: TLS, 80: HTTP/1, else anything */
+	WANTED_TLS,
+	WANTED_HTTP,
+	WANTED_ANY,
+};
+
+/* Bits of rule_dns_types(). */
+enum { RULE_DNS_TXT = 1, RULE_DNS_MX = 2, RULE_DNS_SRV = 4 };
 
 struct policy *policy_ref(struct policy *policy);
 /* NULL is fine. */
 void policy_unref(struct policy *policy);
 
-/* Deny rules win; then an exact name beats the longest wildcard. The most
- * specific pattern that covers the name decides alone: several rules for it add
- * up, those for shorter patterns have no say. */
+/* Deny rules and lists win; then an exact name beats the longest wildcard. The
+ * most specific pattern that covers the name decides alone: several rules for
+ * it add up, those for shorter patterns have no say. With `default: public` a
+ * name that no rule allows may be reached on 443 (REASON_PUBLIC, no rule). With
+ * `mode: observe` what the policy's own words refuse is allowed, with
+ * REASON_OBSERVE, and .observed says why it would be refused. */
 struct verdict policy_decide(const struct policy *policy,
 			     const struct question *question);
 
@@ -80,10 +104,10 @@ struct verdict policy_check_address(const struct policy *policy,
  * 8020)? */
 bool policy_has_below(const struct policy *policy, const char *host);
 
-/* Ports on which @host is allowed, merged and sorted; at most @max. Returns
- * how many. */
+/* Ports on which @host is allowed to be reached directly (transparently) at
+ * @now_s, merged and sorted; at most @max. Returns how many. */
 size_t policy_ports(const struct policy *policy, const char *host,
-		    struct port_range *ret_range, size_t max);
+		    int64_t now_s, struct port_range *ret_range, size_t max);
 
 /* The @i-th literal address range and its @j-th port range that are allowed;
  * false past the end. For the firewall's set. */
@@ -96,6 +120,12 @@ bool policy_upstream(const struct policy *policy, size_t i, struct ip *ret_ip,
 /* Are the machine's own name servers asked (too)? The default. */
 bool policy_upstream_system(const struct policy *policy);
 
+/* When the next rule expires after @now_s; 0: none does. */
+int64_t policy_next_expiry(const struct policy *policy, int64_t now_s);
+
+bool policy_observes(const struct policy *policy);     /* mode: observe */
+bool policy_is_public(const struct policy *policy);    /* default: public */
+bool policy_answers_real(const struct policy *policy); /* dns.answers: real */
 const struct limits *policy_limits(const struct policy *policy);
 const char *policy_name(const struct policy *policy); /* never NULL */
 /* 64 hex digits: SHA-256 of the bundle it was built from. */
@@ -108,5 +138,19 @@ const char *rule_text(const struct rule *rule);
 bool rule_is_wildcard(const struct rule *rule);
 /* A small number, stable for one policy: an index for per-rule counts. */
 unsigned rule_index(const struct rule *rule);
+/* The same for a rule of the same pattern and ports in whatever policy: what it
+ * has used up is not forgotten when the policy changes. Never 0. */
+uint64_t rule_key(const struct rule *rule);
+enum wanted rule_wanted(const struct rule *rule);
+/* Does it have methods or paths? Then every byte must be of requests that were
+ * judged: no websockets. */
+bool rule_judges_requests(const struct rule *rule);
+/* Where to go instead of resolving the name; NULL: resolve it. The address
+ * needs no check but that it is not ours (`connect`). */
+const struct endpoint *rule_connect(const struct rule *rule);
+/* Record types that may be asked for beside A and AAAA: RULE_DNS_* bits. */
+unsigned rule_dns_types(const struct rule *rule);
+/* Bytes a sandbox may move by this rule; 0: no limit. */
+uint64_t rule_budget(const struct rule *rule, enum direction direction);
 
 #endif

@@ -119,35 +119,68 @@ static unsigned seek(const uint64_t *map, unsigned port, bool on)
 	return PORTS_ALL;
 }
 
-static void mark_rules(uint64_t *map, const struct group *group, bool on)
+static void mark_rule(uint64_t *map, const struct rule *rule, bool on)
 {
 	static const struct port_range every = { 1, 65535 };
 
-	for (size_t i = 0; i < group->count; i++) {
-		const struct rule *rule = group->at[i];
+	if (!rule->port_count)
+		mark(map, &every, on);
+	for (size_t j = 0; j < rule->port_count; j++)
+		mark(map, &rule->ports[j], on);
+}
 
-		if (!rule->port_count)
-			mark(map, &every, on);
-		for (size_t j = 0; j < rule->port_count; j++)
-			mark(map, &rule->ports[j], on);
+static void mark_allowed(uint64_t *map, const struct policy *policy,
+			 const char *host, int64_t now_s)
+{
+	static const struct port_range tls = { 443, 443 };
+	struct cover cover = { .at = host };
+	struct group group = { 0 };
+
+	if (index_next(&policy->allow, &cover, &group))
+		for (size_t i = 0; i < group.count; i++)
+			if (!rule_expired(group.at[i], now_s) &&
+			    rule_has_door(group.at[i], DOOR_TRANSPARENT))
+				mark_rule(map, group.at[i], true);
+	/* As decide_name() has it. */
+	const struct question q = { .host = host,
+				    .port = 443,
+				    .door = DOOR_TRANSPARENT,
+				    .now_s = now_s };
+	if (policy->is_public &&
+	    policy_decide(policy, &q).reason == REASON_PUBLIC)
+		mark(map, &tls, true);
+}
+
+static void mark_denied(uint64_t *map, const struct policy *policy,
+			const char *host)
+{
+	static const struct port_range every = { 1, 65535 };
+	struct cover cover = { .at = host };
+	const struct rule *denied = denied_name(policy, host, 0);
+	struct group group;
+
+	if (denied) {
+		mark(map, &every, false);
+		return;
 	}
+	while (index_next(&policy->deny, &cover, &group))
+		for (size_t i = 0; i < group.count; i++)
+			mark_rule(map, group.at[i], false);
 }
 
 size_t policy_ports(const struct policy *policy, const char *host,
-		    struct port_range *ret_range, size_t max)
+		    int64_t now_s, struct port_range *ret_range, size_t max)
 {
+	static const struct port_range every = { 1, 65535 };
 	uint64_t map[WORDS] = { 0 };
-	struct cover cover = { .at = host };
-	struct group group;
 	size_t n = 0;
 
-	if (!index_next(&policy->allow, &cover, &group))
-		return 0;
-	mark_rules(map, &group, true);
-	cover = (struct cover){ .at = host };
-	while (index_next(&policy->deny, &cover, &group))
-		mark_rules(map, &group, false);
-
+	if (policy->observes) {
+		mark(map, &every, true);
+	} else {
+		mark_allowed(map, policy, host, now_s);
+		mark_denied(map, policy, host);
+	}
 	for (unsigned port = seek(map, 1, true); port < PORTS_ALL && n < max;) {
 		unsigned end = seek(map, port, false);
 

@@ -17,17 +17,35 @@
 #define RULES_MAX     100000
 #define PORTS_MAX     64  /* ranges in one rule */
 #define ADDRESSES_MAX 256 /* ranges in one rule */
+#define METHODS_MAX   32
+#define PATHS_MAX     256
+#define BUDGETS_MAX   1000 /* rules with one */
+
+/* Bits of rule.doors. */
+enum { DOORS_PROXY = 1, DOORS_TRANSPARENT = 2, DOORS_ALL = 3 };
+
+struct texts {
+	char **at;
+	size_t count;
+};
 
 struct rule {
 	bool deny, wildcard;
-	char *host;	     /* canonical, without "*."; NULL: a literal */
-	struct cidr literal; /* where host is NULL */
+	char *host;	      /* canonical, without "*."; NULL: a literal */
+	struct cidr literal;  /* where host and list are NULL */
+	struct nameset *list; /* of a deny list: it owns it; text is its path */
 	/* Sorted and merged; none: every port, which only a deny rule has. */
 	struct port_range *ports;
 	size_t port_count;
 	struct cidr *addresses; /* answers it permits beside ordinary ones */
 	size_t address_count;
-	char *text, *origin;
+	struct texts methods, paths; /* none: all */
+	enum wanted wanted;
+	struct endpoint connect; /* port 0: none */
+	uint8_t doors, dns_types;
+	int64_t expires_s;  /* 0: never */
+	uint64_t budget[2]; /* 0: none */
+	char *text, *origin, *note;
 	unsigned index;
 	/* Of the first rule of a pattern: the one that answers for all of them
 	 * where there is no port, in DNS. Set by index_build(). */
@@ -58,10 +76,12 @@ struct policy {
 	char digest[DIGEST_HEX];
 	char *name;
 	struct limits limits;
+	bool is_public, observes, answers_real;
 	struct rule_list all;	      /* owns them; in the order written */
 	struct rule_list allow, deny; /* names, sorted */
 	struct literal_list allow_literal, deny_literal;
-	const char **parent; /* sorted; they point into rule->host */
+	struct rule_list lists; /* of denied names */
+	const char **parent;	/* sorted; they point into rule->host */
 	size_t parent_count;
 	struct cidr *permit;
 	size_t permit_count;
@@ -85,6 +105,18 @@ struct cover {
 
 void rule_free(struct rule *rule);
 bool rule_has_port(const struct rule *rule, uint16_t port);
+bool rule_has_door(const struct rule *rule, enum door door);
+bool rule_expired(const struct rule *rule, int64_t now_s);
+void texts_free(struct texts *texts);
+
+/* The deny rule or list that names @host; without a port (DNS) only one for
+ * every port. NULL: none. */
+const struct rule *denied_name(const struct policy *policy, const char *host,
+			       uint16_t port);
+const struct rule *denied_address(const struct policy *policy,
+				  const struct ip *ip);
+
+bool is_v4_in_disguise(const struct ip *ip);
 
 /* Sorts @policy for look-ups. 0 or -ENOMEM. */
 int index_build(struct policy *policy);

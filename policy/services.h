@@ -7,6 +7,7 @@
 #ifndef POLICY_SERVICES_H
 #define POLICY_SERVICES_H
 
+#include "policy/counters.h"
 #include "policy/event.h"
 
 struct lease_table;
@@ -36,9 +37,21 @@ struct lookup {
 	uint32_t ttl; /* seconds, clamped */
 };
 
-struct endpoint {
-	struct ip ip;
-	uint16_t port;
+#define LOOKUP_RECORDS_MAX 24
+#define LOOKUP_RDATA_MAX   512
+
+/* Waits for records other than addresses. Status as in struct lookup. Their
+ * data is uncompressed, and was parsed: names in it are host names (lower
+ * case), TXT is as it came. */
+struct record_lookup {
+	struct wait wait;
+	uint16_t type;
+	struct {
+		uint16_t len;
+		uint8_t data[LOOKUP_RDATA_MAX];
+	} record[LOOKUP_RECORDS_MAX];
+	size_t count;
+	uint32_t ttl; /* seconds, clamped */
 };
 
 struct services {
@@ -69,6 +82,32 @@ struct services {
 	void (*publish)(void *ctx, struct sandbox *sandbox, const char *host,
 			const struct ip *lease, struct wait *wait);
 	void (*publish_cancel)(void *ctx, struct wait *wait);
+
+	/* May @sandbox make one more connection, or ask one more question, this
+	 * second? Counts it. Else REASON_LIMIT_RATE. */
+	bool (*rate)(void *ctx, struct sandbox *sandbox, enum rate rate);
+
+	/* The budgets of a flow allowed by @rule (may be NULL): good until the
+	 * sandbox ends. REASON_RULE, or REASON_LIMIT_BYTES if they can't be
+	 * kept or are used up. */
+	enum reason (*meters)(void *ctx, struct sandbox *sandbox,
+			      const struct rule *rule,
+			      struct meters *ret_meters);
+
+	/* `dns.answers: real`: @host was answered with @ip (checked). 0, or
+	 * -ENOSPC. And the names that were: at most @max, returns how many;
+	 * the sandbox's table owns them. */
+	int (*bind)(void *ctx, struct sandbox *sandbox, const char *host,
+		    const struct ip *ip);
+	size_t (*names_at)(void *ctx, struct sandbox *sandbox,
+			   const struct ip *ip, const char *ret_name[],
+			   size_t max);
+
+	/* Looks up records of type @type (16 TXT, 15 MX, 33 SRV) of @host; see
+	 * struct record_lookup. Only after the record of its verdict. */
+	void (*resolve_records)(void *ctx, const char *host, uint16_t type,
+				struct record_lookup *lookup);
+	void (*resolve_records_cancel)(void *ctx, struct record_lookup *lookup);
 
 	/* The name leased at @ip (the sandbox's table owns it), or NULL. */
 	const char *(*lease_of)(void *ctx, struct sandbox *sandbox,

@@ -18,7 +18,7 @@ static void ask(const struct policy *policy, const char *host)
 {
 	static const uint16_t ports[] = { 0, 22, 80, 443, 65535 };
 	struct port_range range[16];
-	size_t n = policy_ports(policy, host, range, ARRAY_SIZE(range));
+	size_t n = policy_ports(policy, host, 1, range, ARRAY_SIZE(range));
 
 	(void)policy_has_below(policy, host);
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {

@@ -261,7 +261,7 @@ static void test_files(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "version: 1\nalow: []\n", 20), 20);
-	assert_int_equal(bundle_add_file(&bundle, path), 0);
+	assert_int_equal(bundle_add_policy(&bundle, path, &err), 0);
 	assert_int_equal(policy_build(bundle.data, bundle.len, &policy, &err),
 			 -EINVAL);
 	assert_memory_equal(err.text, path, strlen(path));
@@ -270,10 +270,13 @@ static void test_files(void **state)
 	bundle_free(&bundle);
 
 	assert_int_equal(ftruncate(fd, (10 << 20) + 1), 0);
-	assert_int_equal(bundle_add_file(&bundle, path), -EFBIG);
+	assert_int_equal(bundle_add_policy(&bundle, path, &err), -EINVAL);
+	assert_non_null(strstr(err.text, ": it is larger than 10 MiB"));
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(bundle_add_file(&bundle, path), -ENOENT);
-	assert_int_equal(bundle_add_file(&bundle, "/tmp"), -EISDIR);
+	assert_int_equal(bundle_add_policy(&bundle, path, &err), -EINVAL);
+	assert_non_null(strstr(err.text, ": No such file or directory"));
+	assert_int_equal(bundle_add_policy(&bundle, "/tmp", &err), -EINVAL);
+	assert_string_equal(err.text, "/tmp: Is a directory");
 	assert_int_equal(bundle.len, 0);
 	bundle_free(&bundle);
 }
@@ -281,7 +284,7 @@ static void test_files(void **state)
 static void test_too_big(void **state)
 {
 	struct bundle bundle = { 0 };
-	size_t len = 33 << 20;
+	size_t len = 129 << 20;
 	AUTO_FREE char *text = calloc(1, len);
 
 	(void)state;

@@ -153,7 +153,8 @@ static void test_nothing(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		policy = build_yaml(texts[i]);
 		check(policy, &no);
-		assert_int_equal(policy_ports(policy, "ok.com", &range, 1), 0);
+		assert_int_equal(policy_ports(policy, "ok.com", 1, &range, 1),
+				 0);
 		policy_unref(policy);
 	}
 	assert_int_equal(policy_build(NULL, 0, &policy, &err), 0);
@@ -170,8 +171,8 @@ static void check_ports(const struct policy *policy, const char *host,
 {
 	struct port_range range[8];
 
-	assert_int_equal(policy_ports(policy, host, range, ARRAY_SIZE(range)),
-			 n);
+	assert_int_equal(
+		policy_ports(policy, host, 1, range, ARRAY_SIZE(range)), n);
 	for (size_t i = 0; i < n; i++) {
 		assert_int_equal(range[i].first, want[i].first);
 		assert_int_equal(range[i].last, want[i].last);
@@ -203,7 +204,7 @@ static void test_ports(void **state)
 	check_ports(policy, "a.test", a, ARRAY_SIZE(a));
 	check_ports(policy, "b.test", b, ARRAY_SIZE(b));
 	check_ports(policy, "x.test", NULL, 0);
-	assert_int_equal(policy_ports(policy, "a.test", &one, 1), 1);
+	assert_int_equal(policy_ports(policy, "a.test", 1, &one, 1), 1);
 	assert_int_equal(one.last, 9);
 	check(policy, &all_denied);
 	policy_unref(policy);
@@ -221,7 +222,7 @@ static void test_ports_agree(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
 		struct port_range range[8];
-		size_t n = policy_ports(policy, hosts[i], range, 8), at = 0;
+		size_t n = policy_ports(policy, hosts[i], 1, range, 8), at = 0;
 
 		for (unsigned port = 1; port < 65536; port++) {
 			struct question q = { .host = hosts[i],

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * settings.c - what files say beside their rules, put together.
+ *
+ * A child speaks for its parents. Files side by side are as strict as the
+ * strictest: what one of them limits, another one can't lift. `default: public`
+ * and `mode: observe` are kept only where all of them say so; load.c sees to it
+ * that they are not inherited.
+ */
+#include <string.h>
+
+#include "policy/build.h"
+
+static const struct limits default_limits = {
+	.connections = 256,
+	.connections_per_second = 100,
+	.names = 4000,
+	.names_per_wildcard = 64,
+	.dns_per_second = 200,
+};
+
+static void stricter(unsigned *to, unsigned more)
+{
+	if (more && (!*to || more < *to))
+		*to = more;
+}
+
+static void all_say(enum said *to, enum said more)
+{
+	if (*to == SAID_YES && more != SAID_YES)
+		*to = SAID_NO;
+}
+
+static void copy_upstream(struct settings *to, const struct settings *from)
+{
+	to->upstream_given = from->upstream_given;
+	to->upstream_system = from->upstream_system;
+	memcpy(to->upstream, from->upstream, sizeof(to->upstream));
+	memcpy(to->upstream_port, from->upstream_port,
+	       sizeof(to->upstream_port));
+	to->upstream_count = from->upstream_count;
+}
+
+bool settings_add(struct settings *to, const struct settings *more)
+{
+	all_say(&to->is_public, more->is_public);
+	all_say(&to->observes, more->observes);
+	all_say(&to->answers_real, more->answers_real);
+	stricter(&to->limits.connections, more->limits.connections);
+	stricter(&to->limits.connections_per_second,
+		 more->limits.connections_per_second);
+	stricter(&to->limits.names, more->limits.names);
+	stricter(&to->limits.names_per_wildcard,
+		 more->limits.names_per_wildcard);
+	stricter(&to->limits.dns_per_second, more->limits.dns_per_second);
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t bytes = more->limits.budget[i];
+
+		if (bytes &&
+		    (!to->limits.budget[i] || bytes < to->limits.budget[i]))
+			to->limits.budget[i] = bytes;
+	}
+	if (!*to->name)
+		memcpy(to->name, more->name, sizeof(to->name));
+	if (!more->upstream_given)
+		return true;
+	if (to->upstream_given)
+		return false;
+	copy_upstream(to, more);
+	return true;
+}
+
+static void default_to(unsigned *to, unsigned otherwise)
+{
+	if (!*to)
+		*to = otherwise;
+}
+
+static void inherit_limits(struct limits *to, const struct limits *from)
+{
+	default_to(&to->connections, from->connections);
+	default_to(&to->connections_per_second, from->connections_per_second);
+	default_to(&to->names, from->names);
+	default_to(&to->names_per_wildcard, from->names_per_wildcard);
+	default_to(&to->dns_per_second, from->dns_per_second);
+	for (size_t i = 0; i < 2; i++)
+		if (!to->budget[i])
+			to->budget[i] = from->budget[i];
+}
+
+void settings_inherit(struct settings *to, const struct settings *parents)
+{
+	inherit_limits(&to->limits, &parents->limits);
+	if (to->answers_real == SAID_NOTHING)
+		to->answers_real = parents->answers_real;
+	if (!*to->name)
+		memcpy(to->name, parents->name, sizeof(to->name));
+	if (!to->upstream_given)
+		copy_upstream(to, parents);
+}
+
+void settings_apply(const struct settings *settings, struct policy *policy)
+{
+	policy->limits = settings->limits;
+	inherit_limits(&policy->limits, &default_limits);
+	policy->is_public = settings->is_public == SAID_YES;
+	policy->observes = settings->observes == SAID_YES;
+	policy->answers_real = settings->answers_real == SAID_YES;
+	policy->upstream_system =
+		!settings->upstream_given || settings->upstream_system;
+	memcpy(policy->upstream, settings->upstream, sizeof(policy->upstream));
+	memcpy(policy->upstream_port, settings->upstream_port,
+	       sizeof(policy->upstream_port));
+	policy->upstream_count = settings->upstream_count;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * values.h - numbers with units, and times, as people write them. Inside
+ * policy/ only. Sizes and times return NULL, or what is wrong with @text.
+ */
+#ifndef POLICY_VALUES_H
+#define POLICY_VALUES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* "1048576", "10 MB" (1000), "10MiB" (1024); 1 byte to 1000 TB. */
+const char *value_size(const char *text, uint64_t *ret_bytes);
+
+/* "2027-01-01T00:00:00Z", or "2027-01-01": its first second, in UTC. Seconds
+ * since the epoch. RFC 3339, but UTC only. */
+const char *value_time(const char *text, int64_t *ret_s);
+
+/* A whole number from 1 to @max; false if it is none. */
+bool value_count(const char *text, unsigned max, unsigned *ret);
+
+#endif
