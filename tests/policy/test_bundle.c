@@ -21,7 +21,7 @@ static const struct {
 	{ BUNDLE_ALLOW, ",", "host name with a dot" },
 	{ BUNDLE_ALLOW, "githb", "did you mean 'github'?" },
 	{ BUNDLE_ALLOW, "github:22", "a preset" },
-	{ BUNDLE_ALLOW, "localhost", "anthropic, debian, github, npm, pypi" },
+	{ BUNDLE_ALLOW, "localhost", "one of alpine, anthropic, " },
 	{ BUNDLE_ALLOW, "https://a.b/c", "without scheme" },
 	{ BUNDLE_ALLOW, "a.b/c", "without scheme" },
 	{ BUNDLE_ALLOW, "a.b:0", "no port 0" },

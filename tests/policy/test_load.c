@@ -136,7 +136,8 @@ static const struct {
 	{ V "dns: {upstream: [\"9.9.9.9:0\"]}\n", "p.yaml:2:18: ", "server" },
 	{ V "extends: github\n", "p.yaml:2:10: ", "a list" },
 	{ V "extends: [githb]\n", "p.yaml:2:11: ", "did you mean 'github'?" },
-	{ V "extends: [nosuchthing]\n", "p.yaml:2:11: ", "anthropic, debian" },
+	{ V "extends: [nosuchthing]\n",
+	  "p.yaml:2:11: ", "alpine, anthropic, " },
 	/* YAML itself */
 	{ V "allow: &a [a.b]\n", "p.yaml:2:8: ", "anchors" },
 	{ V "allow: *a\n", "p.yaml:2:8: ", "quote a wildcard" },
