@@ -35,7 +35,7 @@ limits: {}
 ===
 dns: { answers: real, upstream: [system, 192.0.2.53, "192.0.2.53:5353", "2001:db8::53", "[2001:db8::53]:53"] }
 ===
-limits: { connections: 1, connections_per_second: 2, names: 3, names_per_wildcard: 4, dns_per_second: 5, upload: 1 GB, download: 12 }
+limits: { connections: "1", connections_per_second: 2, names: 3, names_per_wildcard: 4, dns_per_second: 5, upload: 1 GB, download: 12 }
 ===
 allow: [a.example, "*.a.example", localhost, _srv._tcp.example, A.Example., xn--bcher-kva.example]
 ===
@@ -59,10 +59,11 @@ allow:
   - { address: "2001:db8::/32" }
 ===
 allow:
-  - { host: a.example, ports: [80], methods: [GET, HEAD, PROPFIND, M-SEARCH], paths: [/, /a/**, /a/*/c, "/**", /a/*.txt, /%7Ea] }
+  - { host: a.example, ports: [80], methods: [GET, HEAD, PROPFIND, M-SEARCH], paths: [/, /a/**, /a/*/c, "/**", /a/, "/~a/.b/...", "/a:b,c=@[d]"] }
 ===
 allow:
   - { host: a.example, ports: [80, 442, 444-500, 1-442], methods: [GET] }
+  - { host: b.example, ports: [80], methods: [GET], protocol: http }
 ===
 allow:
   - { host: a.example, protocol: any, ports: [443] }
@@ -79,6 +80,7 @@ allow:
 ===
 allow:
   - { host: a.example, dns: { types: [TXT, MX, SRV] } }
+  - { host: b.example, dns: {} }
 ===
 allow:
   - { host: a.example, expires: 2027-01-01T00:00:00Z }
@@ -89,6 +91,7 @@ allow:
   - { host: a.example, upload: 10 MB, download: 1 GiB }
   - { host: b.example, upload: 10MB, download: 1000 }
   - { host: c.example, upload: 5 kB, download: 7 B }
+  - { host: d.example, upload: "5", download: 010 TB }
 ===
 allow:
   - host: a.example
@@ -99,7 +102,7 @@ deny: [a.example, "*.b.example", github]
 deny:
   - { host: a.example, ports: [25] }
   - { address: 10.0.0.0/8, note: x }
-  - { file: ./list.txt, ports: [443], note: y }
+  - { file: ./list.txt, note: y }
 """
 
 BAD = """
@@ -187,6 +190,18 @@ limits: { upload: 1  GB }
 limits: { upload: -1 }
 ===
 limits: { upload: GB }
+===
+limits: { upload: 0 }
+===
+limits: { upload: 0 MB }
+===
+limits: { upload: 1.5 GB }
+===
+limits: { connections: 0 }
+===
+limits: { connections: 65536 }
+===
+limits: { names: 4001 }
 ===
 allow: ["*"]
 ===
@@ -293,6 +308,30 @@ allow: [{ host: a.example, ports: [80], paths: [/a/**/b] }]
 allow: [{ host: a.example, ports: [80], paths: [/a**] }]
 ===
 allow: [{ host: a.example, ports: [80], paths: ["/a?b=c"] }]
+===
+allow: [{ host: a.example, ports: [80], paths: [/a/*.txt] }]
+===
+allow: [{ host: a.example, ports: [80], paths: [/a/../b] }]
+===
+allow: [{ host: a.example, ports: [80], paths: [//a] }]
+===
+allow: [{ host: a.example, ports: [80], paths: [/%61] }]
+===
+allow: [{ host: a.example, ports: [80], paths: [/ä] }]
+===
+allow: [{ host: a.example, ports: [80], methods: [get] }]
+===
+allow: [{ host: a.example, ports: [80], methods: [CONNECT] }]
+===
+allow: [{ host: a.example, ports: [80], methods: [GET], protocol: tls }]
+===
+allow: [{ address: 192.0.2.1, dns: { types: [TXT] } }]
+===
+allow: [{ host: a.example, dns: { types: [HTTPS] } }]
+===
+deny: [{ file: ./x, ports: [443] }]
+===
+allow: [{ host: a.example, expires: 1969-12-31 }]
 ===
 allow: [{ host: a.example, protocol: https }]
 ===
