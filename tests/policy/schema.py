@@ -43,8 +43,6 @@ allow: [bücher.example, "*.παράδειγμα.example"]
 ===
 allow: [7.example, 0x7f.1.example, "1-2.example", true.example]
 ===
-allow: [no]
-===
 allow:
   - { host: a.example, ports: [1, 65535, 22-22, "443", 8000-8100] }
 ===
