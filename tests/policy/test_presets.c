@@ -21,83 +21,39 @@
 #define STRANGERS "strangers can write here: "
 
 /* Names below these belong to whoever rents one, or serve files of anyone. */
+/* clang-format off */
 static const char *const shared[] = {
-	"akamai.net",
-	"akamaiedge.net",
-	"akamaihd.net",
-	"akamaized.net",
-	"amazonaws.com",
-	"appspot.com",
-	"azureedge.net",
-	"azurefd.net",
-	"azurewebsites.net",
-	"backblazeb2.com",
-	"blob.core.windows.net",
-	"cdn77.org",
-	"cloudapp.azure.com",
-	"cloudfront.net",
-	"cloudfunctions.net",
-	"digitaloceanspaces.com",
-	"fastly.net",
-	"fastlylb.net",
-	"firebaseio.com",
-	"gist.github.com",
-	"github.io",
-	"githubusercontent.com",
-	"gitlab.io",
-	"googleapis.com",
-	"googleusercontent.com",
-	"herokuapp.com",
-	"hf.space",
-	"linodeobjects.com",
-	"netlify.app",
-	"ngrok.io",
-	"ngrok-free.app",
-	"pages.dev",
-	"play.rust-lang.org",
-	"r2.cloudflarestorage.com",
-	"r2.dev",
-	"run.app",
-	"trafficmanager.net",
-	"vercel.app",
-	"wasabisys.com",
-	"web.app",
-	"www.microsoft.com",
-	"workers.dev",
+	"akamai.net", "akamaiedge.net", "akamaihd.net", "akamaized.net",
+	"amazonaws.com", "appspot.com", "azureedge.net", "azurefd.net",
+	"azurewebsites.net", "backblazeb2.com", "blob.core.windows.net",
+	"cdn77.org", "cloudapp.azure.com", "cloudfront.net",
+	"cloudfunctions.net", "digitaloceanspaces.com", "fastly.net",
+	"fastlylb.net", "firebaseio.com", "gist.github.com", "github.io",
+	"githubusercontent.com", "gitlab.io", "googleapis.com",
+	"googleusercontent.com", "herokuapp.com", "hf.space",
+	"linodeobjects.com", "netlify.app", "ngrok.io", "ngrok-free.app",
+	"pages.dev", "play.rust-lang.org", "r2.cloudflarestorage.com", "r2.dev",
+	"run.app", "trafficmanager.net", "vercel.app", "wasabisys.com",
+	"web.app", "www.microsoft.com", "workers.dev",
 };
+/* clang-format on */
 
 /* Below a shared domain, but all of it one owner's. */
 static const char *const owned[] = { "actions.githubusercontent.com" };
 
 /* Whoever has an account there, or none, can leave something: a preset that
  * allows one of these says so. */
+/* clang-format off */
 static const char *const strangers[] = {
-	"api.github.com",
-	"api.openai.com",
-	"bitbucket.org",
-	"codeberg.org",
-	"crates.io",
-	"docker.io",
-	"generativelanguage.googleapis.com",
-	"ghcr.io",
-	"github.com",
-	"gitlab.com",
-	"*.golang.org",
-	"huggingface.co",
-	"maven.org",
-	"npmjs.org",
-	"*.openai.azure.com",
-	"openrouter.ai",
-	"*.pkg.dev",
-	"pypi.org",
-	"pythonhosted.org",
-	"quay.io",
-	"raw.githubusercontent.com",
-	"rubygems.org",
-	"sentry.io",
-	"statsig.com",
+	"api.github.com", "api.openai.com", "bitbucket.org", "codeberg.org",
+	"crates.io", "docker.io", "generativelanguage.googleapis.com",
+	"ghcr.io", "github.com", "gitlab.com", "*.golang.org", "huggingface.co",
+	"maven.org", "npmjs.org", "*.openai.azure.com", "openrouter.ai",
+	"*.pkg.dev", "pypi.org", "pythonhosted.org", "quay.io",
+	"raw.githubusercontent.com", "rubygems.org", "sentry.io", "statsig.com",
 	"marketplace.visualstudio.com",
 };
+/* clang-format on */
 
 /* Who needs what beside 443. */
 static const struct {
