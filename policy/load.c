@@ -120,10 +120,11 @@ static int load_parent(const struct loader *l, const struct node *node,
 static int load_preset(const struct loader *l, const struct node *node)
 {
 	int i = preset_find(node->text);
-	const char *guess = preset_guess(node->text);
+	const char *guess;
 
 	if (i >= 0)
 		return draft_add_preset(l->draft, l, (size_t)i);
+	guess = preset_guess(node->text);
 	if (guess)
 		return FAULT(l, node, "unknown preset, did you mean '%s'?",
 			     guess);

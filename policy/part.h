@@ -8,7 +8,7 @@
 #include "base/wire.h"
 #include "policy/bundle.h"
 
-#define BUNDLE_MAX    ((size_t)256 << 20)
+#define BUNDLE_MAX ((size_t)256 << 20)
 /* What is parsed within a tenth of a second. */
 #define FILE_TEXT_MAX ((size_t)512 << 10)
 
