@@ -240,8 +240,8 @@ static int add_file(struct draft *draft, const char *origin,
 
 		return source_fault(&source, settings.upstream_line,
 				    settings.upstream_column,
-				    "another file has 'upstream' too, keep "
-				    "one");
+				    "another file has another 'upstream', "
+				    "keep one");
 	}
 	draft->any_file = true;
 	return 0;

@@ -159,8 +159,8 @@ static int load_extends(const struct loader *l, const struct node *list,
 			parents = one;
 		else if (!settings_add(&parents, &one) && !own->upstream_given)
 			return FAULT(l, c,
-				     "another file has 'upstream' too, name "
-				     "the servers here");
+				     "another file has another 'upstream', "
+				     "name the servers here");
 		any = true;
 	}
 	if (ret == 0)
