@@ -129,6 +129,9 @@ int learn_table_new(struct learn_table **ret_table);
 void learn_table_free(struct learn_table *table);
 /* 0 or -ENOMEM. */
 int learn_table_add(struct learn_table *table, const struct observation *o);
+/* Is @ip, which is special-purpose, one that a person may well have permitted?
+ * Not the machine itself, nor a cloud's metadata. */
+bool learn_is_permittable(const struct ip *ip);
 /* The bit @i of learn_port.methods; NULL past the end. */
 const char *learn_method_word(unsigned i);
 

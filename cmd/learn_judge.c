@@ -42,22 +42,33 @@
 #define DATA_MIX       6
 #define DATA_NAME      60 /* bytes in front of the registrable domain */
 
+/* Where the last label of the first @len bytes begins. */
+static size_t last_label(const char *name, size_t len)
+{
+	while (len && name[len - 1] != '.')
+		len--;
+	return len;
+}
+
 /* Labels from the right: all names of a domain are neighbours. */
 static int compare_names(const char *a, const char *b)
 {
-	const char *x = a + strlen(a), *y = b + strlen(b);
+	size_t x_end = strlen(a), y_end = strlen(b);
 
-	while (x > a && y > b) {
-		char c = *--x, d = *--y;
+	for (;;) {
+		size_t x = last_label(a, x_end), y = last_label(b, y_end);
+		size_t n = x_end - x < y_end - y ? x_end - x : y_end - y;
+		int order = memcmp(a + x, b + y, n);
 
-		/* A dot ends a label, so it is less than what goes on. */
-		if (c != d)
-			return (c == '.' ? -1
-				: d == '.'
-					? 1
-					: (unsigned char)c - (unsigned char)d);
+		if (order)
+			return order;
+		if (x_end - x != y_end - y)
+			return x_end - x < y_end - y ? -1 : 1;
+		if (!x || !y)
+			return (x != 0) - (y != 0);
+		x_end = x - 1;
+		y_end = y - 1;
 	}
-	return (x > a) - (y > b);
 }
 
 static int by_name(const void *a, const void *b)
@@ -180,15 +191,13 @@ static bool is_denied(const struct learn_host *host)
 /* Why an address is no rule, whoever allowed it. */
 static const char *why_not_literal(const struct learn_host *host)
 {
-	const char *special;
 	struct ip ip, inner;
 
 	if (!host->literal || !ip_parse(host->name, &ip))
 		return NULL;
 	inner = ip_embedded(&ip);
-	special = ip_special(&ip);
 	if (!ip_equal(&inner, &ip) ||
-	    (special && strcmp(special, "private") != 0))
+	    (ip_special(&ip) && !learn_is_permittable(&ip)))
 		return "a special-purpose address";
 	return NULL;
 }

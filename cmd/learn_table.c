@@ -219,16 +219,26 @@ static bool flow_end(struct learn_flows *flows, const struct observation *o,
 	return true;
 }
 
-static void take_special(struct learn_port *port, const struct ip *ip)
+bool learn_is_permittable(const struct ip *ip)
 {
+	static const char *const words[] = { "private", "documentation",
+					     "benchmarking" };
 	const char *word = ip_special(ip);
 
-	if (!word)
+	for (size_t i = 0; word && i < ARRAY_SIZE(words); i++)
+		if (strcmp(word, words[i]) == 0)
+			return true;
+	return false;
+}
+
+static void take_special(struct learn_port *port, const struct ip *ip)
+{
+	if (!ip_special(ip))
 		return;
 	for (size_t i = 0; i < port->specials; i++)
 		if (ip_equal(&port->special[i], ip))
 			return;
-	if (strcmp(word, "private") != 0 || port->specials == LEARN_PRIVATE_MAX)
+	if (!learn_is_permittable(ip) || port->specials == LEARN_PRIVATE_MAX)
 		port->distrusted = true;
 	else
 		port->special[port->specials++] = *ip;
