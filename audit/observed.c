@@ -231,7 +231,8 @@ enum observed observed_parse(const char *line, size_t len,
 	enum observed result;
 	json_t *json;
 
-	if (len > OBSERVED_LINE_MAX)
+	/* jansson passes over some NULs as if they were blanks. */
+	if (len > OBSERVED_LINE_MAX || memchr(line, '\0', len))
 		return OBSERVED_BAD;
 	json = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
 	result = json_is_object(json) ? take(json, &o) : OBSERVED_BAD;
