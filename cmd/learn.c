@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * learn.c - `sallyport learn LOG...`: the smallest policy that would have
- * allowed what the logs say was allowed. Nothing is written before that policy
- * has been built, and asked about each host of the logs.
+ * allowed what the logs say was allowed.
+ *
+ *	read     learn_read.c: lines of the logs -> observations
+ *	table    learn_table.c: observations -> a host and its ports each
+ *	judge    learn_judge.c: which of them may become rules, and why not
+ *	plan     learn_plan.c: rules -> presets, wildcards, single hosts
+ *	write    learn_write.c, learn_json.c: a policy, or JSON
+ *	replay   learn_replay.c: does that policy do what the logs say?
+ *
+ * A log tells what programs did, some of which were attacked. So the rule is:
+ * what was refused for any reason that no policy relaxes, and what somebody
+ * denied, never becomes a rule, whatever the options.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +26,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
-#include "cmd/learn.h"
+#include "cmd/learn_plan.h"
 
 #define EXIT_NOT_LEARNED 1
 #define NAME_BYTES_MAX	 128
@@ -234,7 +244,9 @@ static int learn(const struct learning *l, struct learn_table *table)
 	if (r == 0)
 		r = learn_plan(table, &l->options, &plan);
 	if (r < 0)
-		die(EXIT_SALLYPORT, "%s", strerror(-r));
+		die(EXIT_SALLYPORT, "%s",
+		    r == -ENODATA ? "there is no list of public suffixes"
+				  : strerror(-r));
 	out = open_memstream(&yaml, &len);
 	if (!out)
 		die(EXIT_SALLYPORT, "%s", strerror(errno));

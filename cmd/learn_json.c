@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
-#include "cmd/learn.h"
+#include "cmd/learn_plan.h"
 #include "policy/reason.h"
 
 static const char *const fates[FATE_COUNT] = {

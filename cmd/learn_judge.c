@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cmd/learn.h"
+#include "cmd/learn_table.h"
 #include "policy/reason.h"
 
 #define BIT(reason) (UINT64_C(1) << (reason))
@@ -313,7 +313,7 @@ int learn_judge(struct learn_table *table, const struct learn_options *options)
 	int r = 0;
 
 	if (!psl)
-		return -ENOMEM;
+		return -ENODATA;
 	qsort(table->host, table->hosts, sizeof(*table->host), by_name);
 	judge_zones(table, psl);
 	psl_free(psl);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cmd/learn.h"
+#include "cmd/learn_table.h"
 
 /* Each with all that is below it. */
 static const char *const listed[] = {
@@ -19,6 +19,14 @@ static const char *const listed[] = {
 	"termbin.com",	"transfer.sh",	  "trycloudflare.com",
 	"webhook.site",
 };
+
+bool learn_hides_listed(const char *parent)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(listed); i++)
+		if (host_below(listed[i], parent))
+			return true;
+	return false;
+}
 
 bool learn_is_listed(const char *host)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cmd/learn.h"
+#include "cmd/learn_plan.h"
 #include "policy/bundle.h"
 #include "policy/policy.h"
 
@@ -311,7 +311,7 @@ static bool may_be_wildcard(const psl_ctx_t *psl, const struct learn_host *host,
 {
 	return parent && host->zone && host->zone != host->name &&
 	       parent <= host->zone && !psl_is_public_suffix(psl, parent) &&
-	       !learn_is_listed(parent);
+	       !learn_is_listed(parent) && !learn_hides_listed(parent);
 }
 
 static int use_wildcard(struct learn_table *table, struct learn_plan *plan,
@@ -357,7 +357,7 @@ static int plan_wildcards(struct learn_table *table, struct learn_plan *plan,
 	int r = 0;
 
 	if (!psl)
-		return -ENOMEM;
+		return -ENODATA;
 	for (size_t i = 0; i < table->hosts && r == 0; i++) {
 		struct learn_host *host = table->host[i];
 		const char *parent = parent_of(host);

@@ -10,7 +10,7 @@
 
 #include "audit/observed.h"
 #include "base/cleanup.h"
-#include "cmd/learn.h"
+#include "cmd/learn_table.h"
 
 #define BUFFER (16 * OBSERVED_LINE_MAX)
 

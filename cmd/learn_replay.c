@@ -11,9 +11,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cmd/learn.h"
+#include "cmd/learn_plan.h"
 #include "policy/bundle.h"
 #include "policy/policy.h"
+
+#define POLICY_TEXT_MAX ((size_t)10 << 20) /* bundle_add_file() */
 
 static struct verdict ask(const struct policy *policy,
 			  const struct learn_host *host, uint16_t port)
@@ -81,7 +83,14 @@ int learn_replay(const struct learn_table *table, const char *yaml, size_t len,
 	struct bundle bundle = { 0 };
 	struct policy *policy = NULL;
 	struct policy_error error = { .text = "" };
-	int r = bundle_add(&bundle, BUNDLE_FILE, "learned.yaml", yaml, len);
+	int r;
+
+	if (len > POLICY_TEXT_MAX) {
+		snprintf(reterr, cap, "the policy has %zu bytes, too many",
+			 len);
+		return -EINVAL;
+	}
+	r = bundle_add(&bundle, BUNDLE_FILE, "learned.yaml", yaml, len);
 
 	if (r == 0)
 		r = policy_build(bundle.data, bundle.len, &policy, &error);

@@ -14,7 +14,7 @@
 
 #include "audit/observed.h"
 #include "base/cleanup.h"
-#include "cmd/learn.h"
+#include "cmd/learn_table.h"
 
 #define BUCKETS	  (1u << 18)
 #define FLOWS_MAX (1u << 16)
@@ -380,8 +380,8 @@ static int add_flow(struct learn_table *table, struct learn_host *host,
 	}
 	if (o->kind == EVENT_HTTP_REQUEST)
 		take_request(port, o);
-	/* What it turned out to be is said at its end. */
-	if (o->kind == EVENT_FLOW_CLOSE || !o->verdict.allow)
+	/* What it turned out to be is known at its end. */
+	if (o->kind == EVENT_FLOW_CLOSE && o->verdict.allow)
 		take_protocol(port, o->protocol);
 	if (o->kind == EVENT_FLOW_DIAL && o->verdict.allow)
 		add_dial(table, host, port, o);

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "cmd/learn.h"
+#include "cmd/learn_plan.h"
 #include "policy/reason.h"
 
 #define SHOWN_MAX 1000 /* lines of what is no rule, of each kind */
@@ -134,8 +134,12 @@ static void print_port(FILE *out, const struct learn_port *port)
 		fputs(", TLS", out);
 	if (port->protocols & LEARN_HTTP)
 		fputs(", HTTP", out);
-	if (port->protocols & LEARN_OTHER)
+	if (port->protocols == LEARN_OTHER)
 		fputs(", neither TLS nor HTTP", out);
+	/* Which these ports are for, unless the rule says otherwise. */
+	if (port->protocols == LEARN_OTHER &&
+	    (port->port == 443 || port->port == 80))
+		fputs(" (that needs `protocol: any`)", out);
 	print_http(out, port);
 	if (port->observed >> REASON_NOT_IN_POLICY) {
 		fputs(", observed: ", out);

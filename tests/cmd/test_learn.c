@@ -158,6 +158,8 @@ static void test_no_wildcard_on_shared_domains(void **state)
 	reach_names(w, 9, "github.io", 443);
 	reach_names(w, 9, "co.uk", 443);
 	reach_names(w, 9, "example", 443);
+	/* gist.github.com is below it. */
+	reach_names(w, 9, "github.com", 8443);
 	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
 	assert_int_equal(l.status, 0);
 	assert_has_not(l.yaml, "*.");

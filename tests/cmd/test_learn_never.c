@@ -3,7 +3,7 @@
  * What must not become a rule: each test is somebody who tries to have an
  * attack allowed for good by having it observed.
  */
-#include "cmd/learn.h"
+#include "cmd/learn_plan.h"
 
 #include <errno.h>
 

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * learn.h - what the parts of `sallyport learn` share: who was asked for, what
- * came of it, and what is made of that.
- *
- *	read     learn_read.c: lines of the logs -> observations
- *	table    learn_table.c: observations -> a host and its ports each
- *	judge    learn_judge.c: which of them may become rules, and why not
- *	plan     learn_plan.c: rules -> presets, wildcards, single hosts
- *	write    learn_write.c, learn_json.c: a policy, or JSON
- *	replay   learn_replay.c: does that policy do what the logs say?
- *
- * A log tells what programs did, some of which were attacked. So the rule is:
- * what was refused for any reason that no policy relaxes, and what somebody
- * denied, never becomes a rule, whatever the options.
+ * learn_table.h - hosts and their ports: what logs say of each, and what it
+ * comes to.
  */
-#ifndef CMD_LEARN_H
-#define CMD_LEARN_H
+#ifndef CMD_LEARN_TABLE_H
+#define CMD_LEARN_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/addr.h"
 #include "policy/hostname.h"
@@ -103,25 +91,6 @@ struct learn_options {
 	size_t wildcard_min;
 };
 
-struct learn_preset {
-	const char *name;
-	size_t covers; /* hosts */
-};
-
-struct learn_wildcard {
-	const char *parent;	       /* in a host's name */
-	const struct learn_host *like; /* its ports are those of the rule */
-	size_t covers;
-};
-
-struct learn_plan {
-	struct learn_preset preset[64];
-	size_t presets;
-	struct learn_wildcard *wildcard;
-	size_t wildcards;
-	size_t rules; /* hosts and literals with a rule of their own */
-};
-
 /* All lines of @fd. 0 or -errno. */
 int learn_read(int fd, struct learn_table *table);
 
@@ -135,7 +104,8 @@ bool learn_is_permittable(const struct ip *ip);
 /* The bit @i of learn_port.methods; NULL past the end. */
 const char *learn_method_word(unsigned i);
 
-/* Fills in each fate. 0, or -ENOMEM. */
+/* Sorts, and fills in each fate. 0, -ENOMEM, or -ENODATA: there is no list of
+ * public suffixes. */
 int learn_judge(struct learn_table *table, const struct learn_options *options);
 /* May @host's @port be reached by the policy that is learned? */
 bool learn_is_rule(const struct learn_port *port);
@@ -144,25 +114,10 @@ bool learn_host_is_rule(const struct learn_host *host);
 bool learn_is_closed(const struct learn_port *port);
 bool learn_name_is_closed(const struct learn_host *host);
 
-/* Is @host a place where strangers write, or a well-known way out? The one
+/* Is @host a place where anybody can take in what a sandbox sends? The one
  * place that knows the list. */
 bool learn_is_listed(const char *host);
-
-/* 0, -ENOMEM, or -EINVAL: a preset can't be built. */
-int learn_plan(struct learn_table *table, const struct learn_options *options,
-	       struct learn_plan **ret_plan);
-void learn_plan_free(struct learn_plan *plan);
-
-void learn_write(FILE *out, const struct learn_table *table,
-		 const struct learn_plan *plan,
-		 const struct learn_options *options);
-/* One JSON text, which has @yaml too. 0 or -ENOMEM. */
-int learn_write_json(FILE *out, const struct learn_table *table,
-		     const struct learn_plan *plan, const char *yaml);
-
-/* Would the policy in @yaml do to each host of @table what its fate says? 0, or
- * -EINVAL and the first that it would not in @reterr, or -ENOMEM. */
-int learn_replay(const struct learn_table *table, const char *yaml, size_t len,
-		 char *reterr, size_t cap);
+/* Is such a place below @parent, so that a wildcard would open it? */
+bool learn_hides_listed(const char *parent);
 
 #endif
