@@ -3,7 +3,7 @@
  * learn_plan.c - the same hosts in fewer lines, without opening much more.
  *
  * A preset is used if at least two hosts that it covers were reached, by two of
- * its rules, and those are a quarter of its rules; the one of which the largest
+ * its rules, and those are a fifth of its rules; the one of which the largest
  * part was used comes first. A wildcard is used if that many names directly
  * below one domain were reached on the same ports; never below a public suffix,
  * nor below a domain where strangers have names. Neither is used if it would
@@ -21,7 +21,7 @@
 
 #define PRESET_HOSTS_MIN 2
 #define PRESET_RULES_MIN 2
-#define PRESET_PART	 4 /* one rule in so many was used */
+#define PRESET_PART	 5 /* one rule in so many was used */
 #define EXTENDS_MAX	 8
 
 /* What one preset would do. */

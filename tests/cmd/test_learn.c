@@ -229,6 +229,7 @@ static void test_preset_and_more_ports(void **state)
 
 	reach(w, "github.com", 443, REASON_RULE);
 	reach(w, "api.github.com", 443, REASON_RULE);
+	reach(w, "codeload.github.com", 443, REASON_RULE);
 	reach(w, "uploads.github.com", 443, REASON_RULE);
 	reach(w, "uploads.github.com", 8443, REASON_RULE);
 	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
