@@ -331,8 +331,10 @@ static int use_wildcard(struct learn_table *table, struct learn_plan *plan,
 
 		if (host->literal || !host_below(host->name, parent))
 			break;
-		if (is_plain(host) && !host->by_wildcard &&
-		    same_ports(host, like)) {
+		/* Deeper ones may come under a longer wildcard, which would
+		 * decide alone. */
+		if (is_plain(host) && same_ports(host, like) &&
+		    strcmp(parent_of(host), parent) == 0) {
 			host->by_wildcard = true;
 			grown->covers++;
 		}

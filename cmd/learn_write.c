@@ -180,7 +180,8 @@ static void print_covered(FILE *out, const struct learn_table *table,
 
 		if (preset ? host->preset != preset
 			   : !host->by_wildcard ||
-				     !host_below(host->name, parent))
+				     strcmp(strchr(host->name, '.') + 1,
+					    parent) != 0)
 			continue;
 		fprintf(out, "%s%s", shown++ ? ", " : "", host->name);
 	}

@@ -150,6 +150,22 @@ static void test_wildcard(void **state)
 	assert_true(allows(&none, "wa.many.example", 443));
 }
 
+/* The longer one decides alone for what is below it. */
+static void test_wildcard_in_a_wildcard(void **state)
+{
+	struct world *w = *state;
+
+	reach_names(w, 6, "outer.example", 443);
+	reach_names(w, 6, "in.outer.example", 22);
+	reach(w, "x.in.outer.example", 443, REASON_RULE);
+	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
+	assert_int_equal(l.status, 0);
+	assert_has(l.yaml, "\"*.outer.example\"");
+	assert_has(l.yaml, "\"*.in.outer.example\"");
+	assert_true(allows(&l, "x.in.outer.example", 443));
+	assert_false(allows(&l, "wa.in.outer.example", 443));
+}
+
 /* Below these everybody can have a name. (Names of the real lists.) */
 static void test_no_wildcard_on_shared_domains(void **state)
 {
@@ -395,6 +411,7 @@ int main(void)
 		TEST(test_include_denied),
 		TEST(test_superseded),
 		TEST(test_wildcard),
+		TEST(test_wildcard_in_a_wildcard),
 		TEST(test_no_wildcard_on_shared_domains),
 		TEST(test_no_wildcard_over_a_refusal),
 		TEST(test_preset),

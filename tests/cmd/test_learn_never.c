@@ -512,6 +512,105 @@ static void test_replay(void **state)
 	learn_table_free(table);
 }
 
+/* Made-up logs about a few names of one domain and of a preset: a policy is
+ * always found, and it never has what nobody may learn. */
+static void random_event(struct observation *o, unsigned *seed, bool *never)
+{
+	static const char *const hosts[] = {
+		"github.com",
+		"api.github.com",
+		"codeload.github.com",
+		"uploads.github.com",
+		"pypi.org",
+		"files.pythonhosted.org",
+		"a.w.example",
+		"b.w.example",
+		"c.w.example",
+		"d.w.example",
+		"e.w.example",
+		"f.e.w.example",
+		"g.e.w.example",
+		"h.e.w.example",
+		"w.example",
+	};
+	static const enum reason refusals[] = {
+		REASON_NOT_IN_POLICY,
+		REASON_PORT,
+		REASON_PATH,
+		REASON_DENY_RULE,
+		REASON_NAME_MISMATCH,
+		REASON_CONNECT_FAILED,
+		REASON_FORBIDDEN_ADDRESS,
+	};
+	static const uint16_t ports[] = { 443, 80, 22, 8443 };
+	unsigned host = (unsigned)rand_r(seed) % ARRAY_SIZE(hosts);
+	unsigned r = (unsigned)rand_r(seed) % 40;
+
+	*o = (struct observation){ .kind = EVENT_FLOW_DIAL,
+				   .address = ip_v4(0x65020304),
+				   .flow = (uint64_t)rand_r(seed) + 1,
+				   .port = ports[r % 7 < 4 ? 0 : r % 7 - 3] };
+	snprintf(o->host, sizeof(o->host), "%s", hosts[host]);
+	o->verdict = verdict_of(r % 2 ? REASON_RULE : REASON_OBSERVE);
+	if (r < ARRAY_SIZE(refusals)) {
+		o->kind = EVENT_FLOW_OPEN;
+		o->verdict = verdict_of(refusals[r]);
+		if (rand_r(seed) % 3 == 0) {
+			o->kind = EVENT_DNS_QUERY;
+			o->port = 0;
+			snprintf(o->type, sizeof(o->type), "A");
+		}
+	}
+	*never = o->verdict.reason == REASON_DENY_RULE;
+}
+
+static void check_random(unsigned seed)
+{
+	struct learn_options options = { .name = "x",
+					 .wildcard_min = 2 + seed % 3,
+					 .include_denied = seed % 2 };
+	char denied[64][HOST_MAX + 1], error[600];
+	unsigned events = 1 + (unsigned)rand_r(&seed) % 60, n = 0;
+	struct learn_table *table;
+	struct learn_plan *plan;
+	AUTO_FREE char *yaml = NULL;
+	struct observation o;
+	size_t len;
+	bool never;
+
+	assert_int_equal(learn_table_new(&table), 0);
+	for (unsigned i = 0; i < events; i++) {
+		random_event(&o, &seed, &never);
+		assert_int_equal(learn_table_add(table, &o), 0);
+		if (never)
+			memcpy(denied[n++], o.host, sizeof(o.host));
+	}
+	assert_int_equal(learn_judge(table, &options), 0);
+	assert_int_equal(learn_plan(table, &options, &plan), 0);
+	FILE *out = open_memstream(&yaml, &len);
+	learn_write(out, table, plan, &options);
+	fclose(out);
+	if (learn_replay(table, yaml, len, error, sizeof(error)) < 0)
+		fail_msg("%s in:\n%s", error, yaml);
+	struct policy *policy = policy_of(yaml);
+	for (unsigned i = 0; i < n; i++) {
+		struct question question = { .host = denied[i], .port = 443 };
+
+		if (policy_decide(policy, &question).allow)
+			fail_msg("%s is allowed by:\n%s", denied[i], yaml);
+	}
+	policy_unref(policy);
+	learn_plan_free(plan);
+	learn_table_free(table);
+}
+
+static void test_random(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 2000; seed++)
+		check_random(seed);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -533,6 +632,7 @@ int main(void)
 		TEST(test_forged_lines),
 		TEST(test_too_many_names),
 		TEST(test_replay),
+		TEST(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
