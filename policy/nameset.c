@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * nameset.c - a table made for few cache misses. A look-up hashes every suffix
+ * of the host in one pass from the right, asks for all their cache lines at
+ * once and only then looks: it waits for memory once, not once a label.
+ *
+ * A bucket is one cache line of five entries. What does not fit goes into the
+ * buckets behind it; the bucket says how many of them to look at, mostly none.
+ * The names are not compared (that would be another wait), the whole hash is;
+ * they lie elsewhere, untouched. An author of a list or a sandbox that knew the
+ * key could pile up names; neither does. Should it happen by chance, the table
+ * is made again with another key, so the number of buckets has a bound.
+ */
+#include "policy/nameset.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "policy/hostname.h"
+#include "policy/nameset_impl.h"
+
+#define LINE	   64
+#define WORDS	   (LINE / sizeof(uint64_t))
+#define SLOTS	   6
+#define LABELS_MAX ((HOST_MAX + 1) / 2)
+#define SPILL_MAX  64 /* buckets behind the one where a name belongs */
+#define KEYS_MAX   8  /* tries */
+#define HUGE_PAGE  ((size_t)2 << 20)
+
+struct bucket {
+	uint32_t low[SLOTS]; /* 48 bits of the hash */
+	uint16_t high[SLOTS];
+	uint32_t where[SLOTS]; /* line and kind; 0: free */
+	uint16_t spilled;      /* bit n: some that belongs here and has n as low
+				* bits of its hash is in a bucket behind */
+	uint16_t spill;	       /* how many buckets behind at most */
+};
+_Static_assert(sizeof(struct bucket) == LINE, "one cache line");
+
+struct nameset {
+	struct hash begin; /* with its key */
+	uint64_t place_key[2];
+	uint64_t *filter; /* in front of the buckets */
+	struct bucket *bucket;
+	size_t filters, buckets, count;
+	struct names names;
+};
+
+struct suffix {
+	uint64_t place, hash;
+	uint8_t start; /* in the host */
+	uint8_t words; /* of it */
+	bool maybe;
+};
+
+struct walk {
+	size_t n;
+	struct suffix suffix[LABELS_MAX];
+	uint64_t word[LABELS_MAX + HOST_MAX / 8 + 1];
+};
+
+/* Two keyed hashes of the words so far. @place is quick (a multiplication a
+ * word) and only says which line to ask for; @hash decides. */
+static uint64_t place_word(uint64_t place, uint64_t word, uint64_t key)
+{
+	unsigned __int128 product = (unsigned __int128)(place ^ word) * key;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Words of eight characters, then the rest with the length: no two names have
+ * the same words, as characters have no high bit. Reads 8 bytes past the end.
+ * Returns how many. */
+static size_t label_words(const char *label, size_t len, uint64_t *ret_word)
+{
+	size_t n = 0, left = len;
+	uint64_t word;
+
+	for (; left >= sizeof(word); label += 8, left -= 8) {
+		memcpy(&word, label, sizeof(word));
+		ret_word[n++] = le64toh(word);
+	}
+	memcpy(&word, label, sizeof(word));
+	word = le64toh(word) & ((1ull << 8 * left) - 1);
+	ret_word[n++] = word | (uint64_t)(0x80 | len) << 56;
+	return n;
+}
+
+/* Which four bits of a filter's word stand for this place. */
+static uint64_t filter_bits(uint64_t place)
+{
+	return 1ull << (place & 63) | 1ull << (place >> 6 & 63) |
+	       1ull << (place >> 12 & 63) | 1ull << (place >> 18 & 63);
+}
+
+static uint64_t *filter_of(const struct nameset *set, uint64_t place)
+{
+	return &set->filter[(place >> 32) * set->filters >> 32];
+}
+
+static struct bucket *bucket_of(const struct nameset *set, uint64_t place)
+{
+	return &set->bucket[(place >> 32) * set->buckets >> 32];
+}
+
+/* Finds the place of every suffix of @host, the shortest first, and asks for
+ * its word of the filter. */
+static void split(const struct nameset *set, const char *host, size_t len,
+		  struct walk *ret_walk)
+{
+	struct walk *w = ret_walk;
+	char text[HOST_MAX + 1 + sizeof(uint64_t)];
+	uint64_t place = set->place_key[0];
+	size_t end = len, words = 0;
+
+	memcpy(text, host, len);
+	memset(text + len, 0, sizeof(uint64_t));
+	for (w->n = 0; w->n < LABELS_MAX;) {
+		struct suffix *s = &w->suffix[w->n++];
+		size_t start = end, from = words;
+
+		while (start && text[start - 1] != '.')
+			start--;
+		words += label_words(text + start, end - start, w->word + from);
+		for (; from < words; from++)
+			place = place_word(place, w->word[from],
+					   set->place_key[1]);
+		s->place = place;
+		__builtin_prefetch(filter_of(set, place));
+		s->start = (uint8_t)start;
+		s->words = (uint8_t)words;
+		if (!start)
+			break;
+		end = start - 1;
+	}
+}
+
+/* Leaves out what the filter knows not to be listed, mostly all, and asks for
+ * the buckets of the rest. */
+static bool sift(const struct nameset *set, struct walk *w)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < w->n; i++) {
+		struct suffix *s = &w->suffix[i];
+		const void *line = bucket_of(set, s->place);
+		const uint64_t *word = filter_of(set, s->place);
+
+		s->maybe = !(~*word & filter_bits(s->place));
+		__builtin_prefetch(s->maybe ? line : word);
+		any |= s->maybe;
+	}
+	return any;
+}
+
+/* What takes longest, while memory answers. */
+static void hash_suffixes(const struct nameset *set, struct walk *w)
+{
+	struct hash h = set->begin;
+	size_t word = 0;
+
+	for (size_t i = 0; i < w->n; i++) {
+		while (word < w->suffix[i].words)
+			hash_word(&h, w->word[word++]);
+		w->suffix[i].hash = hash_end(h);
+	}
+}
+
+/* The entry of this suffix that has one of @kinds, or 0. */
+static uint32_t look_up(const struct nameset *set, const struct suffix *s,
+			uint32_t kinds)
+{
+	const struct bucket *b = bucket_of(set, s->place);
+	uint32_t left = b->spilled >> (s->hash & 15) & 1 ? b->spill : 0;
+
+	for (;;) {
+		uint32_t found = 0;
+
+		for (int i = 0; i < SLOTS; i++)
+			if (b->low[i] == (uint32_t)s->hash &&
+			    b->high[i] == (uint16_t)(s->hash >> 32) &&
+			    b->where[i] & kinds)
+				found = b->where[i];
+		if (found || !left--)
+			return found;
+		if (++b == set->bucket + set->buckets)
+			b = set->bucket;
+	}
+}
+
+bool nameset_find(const struct nameset *set, const char *host,
+		  struct nameset_hit *ret_hit)
+{
+	size_t len = strnlen(host, HOST_MAX + 1);
+	struct walk w;
+
+	if (len > HOST_MAX)
+		return false;
+	split(set, host, len, &w);
+	if (!sift(set, &w))
+		return false;
+	hash_suffixes(set, &w);
+	for (size_t n = w.n; n; n--) {
+		uint32_t kind = n == w.n ? NAMESET_EXACT : NAMESET_BELOW;
+		uint32_t where;
+
+		if (!w.suffix[n - 1].maybe)
+			continue;
+		where = look_up(set, &w.suffix[n - 1], kind);
+		if (!where)
+			continue;
+		*ret_hit = (struct nameset_hit){
+			.name = host + w.suffix[n - 1].start,
+			.line = where >> 2,
+			.exact = n == w.n,
+		};
+		return true;
+	}
+	return false;
+}
+
+/* 0, or -EAGAIN if it takes another key. */
+static int insert(struct nameset *set, const struct suffix *s, uint32_t where)
+{
+	struct bucket *home = bucket_of(set, s->place), *b = home;
+
+	for (uint16_t spill = 0; spill <= SPILL_MAX; spill++) {
+		for (int i = 0; i < SLOTS; i++) {
+			if (b->where[i])
+				continue;
+			b->low[i] = (uint32_t)s->hash;
+			b->high[i] = (uint16_t)(s->hash >> 32);
+			b->where[i] = where;
+			if (spill)
+				home->spilled |=
+					(uint16_t)(1 << (s->hash & 15));
+			if (home->spill < spill)
+				home->spill = spill;
+			*filter_of(set, s->place) |= filter_bits(s->place);
+			return 0;
+		}
+		if (++b == set->bucket + set->buckets)
+			b = set->bucket;
+	}
+	return -EAGAIN;
+}
+
+/* Which of @kinds is not there yet. */
+static uint8_t missing(const struct nameset *set, const struct suffix *s,
+		       uint8_t kinds)
+{
+	for (uint8_t kind = 1; kind <= NAMESET_BELOW; kind <<= 1)
+		if (look_up(set, s, kind))
+			kinds &= (uint8_t)~kind;
+	return kinds;
+}
+
+/* Puts all names into the empty table; what is a duplicate leaves the names.
+ * -EAGAIN, the names still whole, if it takes another key. */
+static int fill(struct nameset *set)
+{
+	struct names kept = { .data = set->names.data, .cap = set->names.cap };
+	struct nameset_cursor cursor = { 0 };
+	struct nameset_item item;
+	struct walk w;
+	int ret = 0;
+
+	while (names_next(&set->names, &cursor, &item)) {
+		const struct suffix *s;
+		uint8_t kind;
+
+		split(set, item.name, strlen(item.name), &w);
+		hash_suffixes(set, &w);
+		s = &w.suffix[w.n - 1];
+		kind = missing(set, s, item.kind);
+		if (!kind)
+			continue;
+		if (ret == 0)
+			ret = insert(set, s, item.line << 2 | kind);
+		set->count++;
+		names_keep(&kept, &item, kind);
+	}
+	set->names = kept;
+	return ret;
+}
+
+/* An empty table for @count names, and keys: four and a half to a bucket, 16
+ * bits each in the filter. */
+static int table_new(struct nameset *set, size_t count)
+{
+	size_t lines = count / 4 / WORDS + 1, buckets = count * 2 / 9 + 1;
+	size_t size = (lines + buckets) * LINE;
+	bool huge = size >= HUGE_PAGE;
+	struct hash_key key, place;
+
+	if (hash_key_init(&key) < 0 || hash_key_init(&place) < 0)
+		return -EIO;
+	free(set->filter);
+	set->filter = aligned_alloc(huge ? HUGE_PAGE : LINE, size);
+	if (!set->filter)
+		return -ENOMEM;
+	if (huge) /* advice: the TLB holds but 8 MB of small pages */
+		(void)madvise(set->filter, size, MADV_HUGEPAGE);
+	memset(set->filter, 0, size);
+	set->filters = lines * WORDS;
+	set->bucket = (struct bucket *)(set->filter + set->filters);
+	set->buckets = buckets;
+	set->begin = hash_begin(&key);
+	set->place_key[0] = place.k0;
+	set->place_key[1] = place.k1 | 1;
+	set->count = 0;
+	return 0;
+}
+
+/* Makes the table for @count names or fewer. If more than a quarter were
+ * duplicates, it is made again, smaller. */
+static int build(struct nameset *set, size_t count)
+{
+	int ret = -EAGAIN;
+
+	for (int i = 0; i < KEYS_MAX && ret == -EAGAIN; i++) {
+		ret = table_new(set, count);
+		if (ret == 0)
+			ret = fill(set);
+		if (ret == 0 && set->count < count - count / 4) {
+			count = set->count;
+			ret = -EAGAIN;
+		}
+	}
+	return ret == -EAGAIN ? -EIO : ret;
+}
+
+int nameset_new(const char *text, size_t len, struct nameset **ret_set,
+		struct nameset_report *ret_report)
+{
+	struct nameset_report report = { 0 };
+	struct nameset *set = calloc(1, sizeof(*set));
+	int ret = -ENOMEM;
+
+	if (set)
+		ret = nameset_parse(text, len, &set->names, &report);
+	if (ret == 0)
+		ret = build(set, report.names);
+	if (ret == 0) {
+		names_trim(&set->names);
+		report.duplicates = report.names - set->count;
+		report.names = set->count;
+		*ret_set = STEAL(set);
+	}
+	*ret_report = report;
+	nameset_free(set);
+	return ret;
+}
+
+void nameset_free(struct nameset *set)
+{
+	if (!set)
+		return;
+	free(set->names.data);
+	free(set->filter);
+	free(set);
+}
+
+size_t nameset_count(const struct nameset *set)
+{
+	return set->count;
+}
+
+size_t nameset_memory(const struct nameset *set)
+{
+	return sizeof(*set) + set->filters * sizeof(*set->filter) +
+	       set->buckets * sizeof(*set->bucket) + set->names.cap;
+}
+
+bool nameset_next(const struct nameset *set, struct nameset_cursor *cursor,
+		  struct nameset_item *ret_item)
+{
+	return names_next(&set->names, cursor, ret_item);
+}

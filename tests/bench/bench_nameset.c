@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench_nameset.c - what a list of a million names costs: to load, to hold, and
+ * to look up, compared to a list of a thousand.
+ *
+ * Rounds of both lists take turns, each with questions that were not asked
+ * before, in random order; what counts is the median. As others use this
+ * machine too, a broken bound is measured again before it is believed.
+ */
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "policy/nameset.h"
+#include "tests/policy/list_text.h"
+
+#define SMALL	  1000
+#define LARGE	  1000000
+#define ROUNDS	  151
+#define QUESTIONS 10000
+#define TRIES	  3
+#define LOAD_MAX  2.0 /* seconds */
+#define BYTES_MAX 64.0
+#define RATIO_MAX 1.5
+
+enum kind { EXACT, PARENT, MISS, KINDS };
+
+static const char *const kind_name[] = { "exact hit", "hit by parent", "miss" };
+
+typedef char question[LIST_NAME_MAX];
+
+struct list {
+	struct nameset *set;
+	uint64_t names;
+	double load_s, bytes;
+	double ns[KINDS][ROUNDS];
+};
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool load(struct list *list, uint64_t names)
+{
+	struct nameset_report report;
+	size_t len;
+	AUTO_FREE char *text = list_text(names, &len);
+	double start = now_s();
+
+	if (!text || nameset_new(text, len, &list->set, &report) < 0)
+		return false;
+	list->load_s = now_s() - start;
+	list->names = names;
+	list->bytes = (double)nameset_memory(list->set) / (double)names;
+	return nameset_count(list->set) == names;
+}
+
+/* Any name of the list; a name below it; or one of which no part is listed,
+ * with as many labels. */
+static void ask(question q, enum kind kind, const struct list *list, uint64_t r)
+{
+	switch (kind) {
+	case EXACT:
+		list_name(r % list->names, q);
+		break;
+	case PARENT:
+		memcpy(q, "deep.", 5);
+		list_name(r % list->names, q + 5);
+		break;
+	default:
+		list_name(LARGE + r % (64ull * LARGE), q);
+	}
+}
+
+static bool round_of(struct list *list, enum kind kind, int round, question *q)
+{
+	static uint64_t seed;
+	struct nameset_hit hit;
+	size_t hits = 0;
+	double start;
+
+	for (int i = 0; i < QUESTIONS; i++)
+		ask(q[i], kind, list, list_random(seed++));
+	start = now_s();
+	for (int i = 0; i < QUESTIONS; i++)
+		hits += nameset_find(list->set, q[i], &hit);
+	list->ns[kind][round] = (now_s() - start) * 1e9 / QUESTIONS;
+	return hits == (kind == MISS ? 0 : QUESTIONS);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *ns)
+{
+	qsort(ns, ROUNDS, sizeof(*ns), compare);
+	return ns[ROUNDS / 2];
+}
+
+static bool measure(struct list *small, struct list *large, question *q)
+{
+	bool ok = true;
+
+	for (int kind = 0; kind < KINDS; kind++) {
+		for (int round = 0; round < ROUNDS; round++) {
+			if (!round_of(small, kind, round, q) ||
+			    !round_of(large, kind, round, q)) {
+				printf("a wrong answer\n");
+				exit(1);
+			}
+		}
+		double few = median(small->ns[kind]);
+		double many = median(large->ns[kind]);
+		printf("%-14s %6.1f ns of %d, %6.1f ns of %d: ratio %.2f\n",
+		       kind_name[kind], few, SMALL, many, LARGE, many / few);
+		ok &= many <= RATIO_MAX * few;
+	}
+	return ok;
+}
+
+int main(void)
+{
+	struct list small = { 0 }, large = { 0 };
+	AUTO_FREE question *q = malloc(QUESTIONS * sizeof(question));
+	bool ok;
+
+	if (!q || !load(&small, SMALL) || !load(&large, LARGE)) {
+		printf("the lists do not load\n");
+		return 1;
+	}
+	printf("load %.2f s, %.1f bytes a name\n", large.load_s, large.bytes);
+	ok = measure(&small, &large, q);
+	for (int i = 1; i < TRIES && !ok; i++)
+		ok = measure(&small, &large, q);
+	ok &= large.load_s <= LOAD_MAX && large.bytes <= BYTES_MAX;
+	nameset_free(small.set);
+	nameset_free(large.set);
+	printf("%s\n", ok ? "all bounds hold" : "a bound is broken");
+	return ok ? 0 : 1;
+}
