@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * nameset.c - a table made for few cache misses. A look-up hashes every suffix
- * of the host in one pass from the right, asks for all their cache lines at
- * once and only then looks: it waits for memory once, not once a label.
+ * nameset.c - a table made for few cache misses. A look-up asks for all the
+ * cache lines it may need before it looks at one: it waits for memory once, not
+ * once a label.
  *
- * A bucket is one cache line of five entries. What does not fit goes into the
- * buckets behind it; the bucket says how many of them to look at, mostly none.
- * The names are not compared (that would be another wait), the whole hash is;
- * they lie elsewhere, untouched. An author of a list or a sandbox that knew the
- * key could pile up names; neither does. Should it happen by chance, the table
- * is made again with another key, so the number of buckets has a bound.
+ * In the order of a look-up:
+ *   filter   16 bits a name, small enough to stay in a cache; tells that most
+ *            suffixes of most hosts are not listed, which ends it
+ *   buckets  a cache line of ten entries each: kinds and a hash. What does not
+ *            fit goes into the buckets behind it, and the bucket says so
+ *   lines    of each entry, read if it is the one
+ * The names lie elsewhere and are not compared: that would be another wait.
+ *
+ * Where a suffix belongs is a quick hash of it, what tells it apart is SipHash,
+ * worked out while memory answers. An author of a list or a sandbox that knew
+ * the keys could pile up names; neither does. Should it happen by chance, the
+ * table is made again with others, so that what a look-up reads has a bound.
  */
 #include "policy/nameset.h"
 
@@ -26,19 +32,20 @@
 
 #define LINE	   64
 #define WORDS	   (LINE / sizeof(uint64_t))
-#define SLOTS	   6
+#define SLOTS	   10
+#define KINDS	   ((uint64_t)(NAMESET_EXACT | NAMESET_BELOW))
 #define LABELS_MAX ((HOST_MAX + 1) / 2)
 #define SPILL_MAX  64 /* buckets behind the one where a name belongs */
 #define KEYS_MAX   8  /* tries */
 #define HUGE_PAGE  ((size_t)2 << 20)
 
+/* The hash of an entry, 46 bits of it with the kinds below, is in two parts. */
 struct bucket {
-	uint32_t low[SLOTS]; /* 48 bits of the hash */
-	uint16_t high[SLOTS];
-	uint32_t where[SLOTS]; /* line and kind; 0: free */
-	uint16_t spilled;      /* bit n: some that belongs here and has n as low
-				* bits of its hash is in a bucket behind */
-	uint16_t spill;	       /* how many buckets behind at most */
+	uint32_t high[SLOTS];
+	uint16_t low[SLOTS]; /* no kind: free */
+	uint16_t spilled;    /* bit n: some that belongs here and has n as top
+			      * bits of its hash is in a bucket behind */
+	uint16_t spill;	     /* how many buckets behind at most */
 };
 _Static_assert(sizeof(struct bucket) == LINE, "one cache line");
 
@@ -47,7 +54,9 @@ struct nameset {
 	uint64_t place_key[2];
 	uint64_t *filter; /* in front of the buckets */
 	struct bucket *bucket;
+	uint32_t *line; /* behind them: of each slot */
 	size_t filters, buckets, count;
+	size_t size; /* of these three in bytes */
 	struct names names;
 };
 
@@ -171,23 +180,39 @@ static void hash_suffixes(const struct nameset *set, struct walk *w)
 	}
 }
 
-/* The entry of this suffix that has one of @kinds, or 0. */
-static uint32_t look_up(const struct nameset *set, const struct suffix *s,
-			uint32_t kinds)
+static unsigned top_bits(uint64_t hash)
+{
+	return (unsigned)(hash >> 60);
+}
+
+/* The slot of this bucket with one of @kinds, or -1. */
+static int find_slot(const struct bucket *b, uint64_t hash, unsigned kinds)
+{
+	uint32_t high = (uint32_t)(hash >> 16);
+	uint16_t low = (uint16_t)(hash & ~KINDS);
+	int found = -1;
+
+	for (int i = 0; i < SLOTS; i++)
+		if (b->high[i] == high && (b->low[i] & ~KINDS) == low &&
+		    b->low[i] & kinds)
+			found = i;
+	return found;
+}
+
+/* The line of the entry of this suffix with one of @kinds, or NULL. */
+static const uint32_t *look_up(const struct nameset *set,
+			       const struct suffix *s, unsigned kinds)
 {
 	const struct bucket *b = bucket_of(set, s->place);
-	uint32_t left = b->spilled >> (s->hash & 15) & 1 ? b->spill : 0;
+	unsigned left = b->spilled >> top_bits(s->hash) & 1 ? b->spill : 0;
 
 	for (;;) {
-		uint32_t found = 0;
+		int slot = find_slot(b, s->hash, kinds);
 
-		for (int i = 0; i < SLOTS; i++)
-			if (b->low[i] == (uint32_t)s->hash &&
-			    b->high[i] == (uint16_t)(s->hash >> 32) &&
-			    b->where[i] & kinds)
-				found = b->where[i];
-		if (found || !left--)
-			return found;
+		if (slot >= 0)
+			return &set->line[(b - set->bucket) * SLOTS + slot];
+		if (!left--)
+			return NULL;
 		if (++b == set->bucket + set->buckets)
 			b = set->bucket;
 	}
@@ -206,17 +231,17 @@ bool nameset_find(const struct nameset *set, const char *host,
 		return false;
 	hash_suffixes(set, &w);
 	for (size_t n = w.n; n; n--) {
-		uint32_t kind = n == w.n ? NAMESET_EXACT : NAMESET_BELOW;
-		uint32_t where;
+		unsigned kind = n == w.n ? NAMESET_EXACT : NAMESET_BELOW;
+		const uint32_t *line;
 
 		if (!w.suffix[n - 1].maybe)
 			continue;
-		where = look_up(set, &w.suffix[n - 1], kind);
-		if (!where)
+		line = look_up(set, &w.suffix[n - 1], kind);
+		if (!line)
 			continue;
 		*ret_hit = (struct nameset_hit){
 			.name = host + w.suffix[n - 1].start,
-			.line = where >> 2,
+			.line = *line,
 			.exact = n == w.n,
 		};
 		return true;
@@ -224,24 +249,33 @@ bool nameset_find(const struct nameset *set, const char *host,
 	return false;
 }
 
+static void place_at(struct nameset *set, struct bucket *b, int slot,
+		     uint64_t hash, const struct nameset_item *item)
+{
+	b->high[slot] = (uint32_t)(hash >> 16);
+	b->low[slot] = (uint16_t)((hash & ~KINDS) | item->kind);
+	set->line[(b - set->bucket) * SLOTS + slot] = item->line;
+}
+
 /* 0, or -EAGAIN if it takes another key. */
-static int insert(struct nameset *set, const struct suffix *s, uint32_t where)
+static int insert(struct nameset *set, const struct suffix *s,
+		  const struct nameset_item *item)
 {
 	struct bucket *home = bucket_of(set, s->place), *b = home;
 
+	*filter_of(set, s->place) |= filter_bits(s->place);
 	for (uint16_t spill = 0; spill <= SPILL_MAX; spill++) {
-		for (int i = 0; i < SLOTS; i++) {
-			if (b->where[i])
-				continue;
-			b->low[i] = (uint32_t)s->hash;
-			b->high[i] = (uint16_t)(s->hash >> 32);
-			b->where[i] = where;
+		int slot = 0;
+
+		while (slot < SLOTS && b->low[slot] & KINDS)
+			slot++;
+		if (slot < SLOTS) {
+			place_at(set, b, slot, s->hash, item);
 			if (spill)
 				home->spilled |=
-					(uint16_t)(1 << (s->hash & 15));
+					(uint16_t)(1 << top_bits(s->hash));
 			if (home->spill < spill)
 				home->spill = spill;
-			*filter_of(set, s->place) |= filter_bits(s->place);
 			return 0;
 		}
 		if (++b == set->bucket + set->buckets)
@@ -272,29 +306,29 @@ static int fill(struct nameset *set)
 
 	while (names_next(&set->names, &cursor, &item)) {
 		const struct suffix *s;
-		uint8_t kind;
 
 		split(set, item.name, strlen(item.name), &w);
 		hash_suffixes(set, &w);
 		s = &w.suffix[w.n - 1];
-		kind = missing(set, s, item.kind);
-		if (!kind)
+		item.kind = missing(set, s, item.kind);
+		if (!item.kind)
 			continue;
 		if (ret == 0)
-			ret = insert(set, s, item.line << 2 | kind);
+			ret = insert(set, s, &item);
 		set->count++;
-		names_keep(&kept, &item, kind);
+		names_keep(&kept, &item);
 	}
 	set->names = kept;
 	return ret;
 }
 
-/* An empty table for @count names, and keys: four and a half to a bucket, 16
+/* An empty table for @count names, and keys: eight to a bucket, 16
  * bits each in the filter. */
 static int table_new(struct nameset *set, size_t count)
 {
-	size_t lines = count / 4 / WORDS + 1, buckets = count * 2 / 9 + 1;
-	size_t size = (lines + buckets) * LINE;
+	size_t lines = count / 4 / WORDS + 1, buckets = count / 8 + 1;
+	size_t size =
+		(lines + buckets) * LINE + buckets * SLOTS * sizeof(uint32_t);
 	bool huge = size >= HUGE_PAGE;
 	struct hash_key key, place;
 
@@ -310,6 +344,8 @@ static int table_new(struct nameset *set, size_t count)
 	set->filters = lines * WORDS;
 	set->bucket = (struct bucket *)(set->filter + set->filters);
 	set->buckets = buckets;
+	set->line = (uint32_t *)(set->bucket + buckets);
+	set->size = size;
 	set->begin = hash_begin(&key);
 	set->place_key[0] = place.k0;
 	set->place_key[1] = place.k1 | 1;
@@ -373,8 +409,7 @@ size_t nameset_count(const struct nameset *set)
 
 size_t nameset_memory(const struct nameset *set)
 {
-	return sizeof(*set) + set->filters * sizeof(*set->filter) +
-	       set->buckets * sizeof(*set->bucket) + set->names.cap;
+	return sizeof(*set) + set->size + set->names.cap;
 }
 
 bool nameset_next(const struct nameset *set, struct nameset_cursor *cursor,

@@ -72,9 +72,9 @@ int nameset_new(const char *text, size_t len, struct nameset **ret_set,
 void nameset_free(struct nameset *set);
 
 /* Is @host, which is canonical, listed? The name itself first, then from its
- * longest parent to its shortest. Names are compared by all 64 bits of a hash
- * whose key is random and ours: in a set of a million names, one look-up in
- * 10^12 is wrong, and then it denies. */
+ * longest parent to its shortest. What is compared is a hash with a random key
+ * of ours: a listed name is always found; in 10^12 look-ups of others one may
+ * be taken for a listed name, which nobody can choose, and is denied. */
 bool nameset_find(const struct nameset *set, const char *host,
 		  struct nameset_hit *ret_hit);
 

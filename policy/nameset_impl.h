@@ -23,10 +23,9 @@ int names_add(struct names *names, const char *host, uint8_t kind,
 /* The next record; false at the end. */
 bool names_next(const struct names *names, struct nameset_cursor *cursor,
 		struct nameset_item *ret_item);
-/* Writes the record that @cursor has just passed to the front part that is
- * kept, with another kind. That never needs more room than what was passed. */
-void names_keep(struct names *kept, const struct nameset_item *item,
-		uint8_t kind);
+/* Writes a record that names_next() has just passed, maybe with other kinds, to
+ * the front part that is kept: that never takes more room than what was. */
+void names_keep(struct names *kept, const struct nameset_item *item);
 /* Gives back what is not used. */
 void names_trim(struct names *names);
 

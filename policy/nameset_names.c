@@ -90,10 +90,9 @@ bool names_next(const struct names *names, struct nameset_cursor *cursor,
 	return true;
 }
 
-void names_keep(struct names *kept, const struct nameset_item *item,
-		uint8_t kind)
+void names_keep(struct names *kept, const struct nameset_item *item)
 {
-	put(kept, item->name, strlen(item->name) + 1, kind, item->line);
+	put(kept, item->name, strlen(item->name) + 1, item->kind, item->line);
 }
 
 void names_trim(struct names *names)

@@ -230,7 +230,7 @@ static void hosts(struct parser *p, const struct ip *ip, struct span names)
 
 static void parse_line(struct parser *p, struct span line)
 {
-	struct span rest = line, word = take_word(&rest), more = rest;
+	struct span rest = line, word = take_word(&rest), more;
 	struct ip ip;
 
 	if (!word.len || *word.at == '#' || *word.at == '!' ||

@@ -4,8 +4,9 @@
  * to look up, compared to a list of a thousand.
  *
  * Rounds of both lists take turns, each with questions that were not asked
- * before, in random order; what counts is the median. As others use this
- * machine too, a broken bound is measured again before it is believed.
+ * before, in random order. Others that use this machine, or its memory, can
+ * only make a round slower, and by multiples: so what counts is the round that
+ * nine of ten are slower than, and a broken bound is measured again, later.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -17,9 +18,11 @@
 
 #define SMALL	  1000
 #define LARGE	  1000000
-#define ROUNDS	  151
+#define ROUNDS	  201
 #define QUESTIONS 10000
 #define TRIES	  3
+#define PAUSE_S	  5
+#define MIDDLE	  (ROUNDS / 2)
 #define LOAD_MAX  2.0 /* seconds */
 #define BYTES_MAX 64.0
 #define RATIO_MAX 1.5
@@ -28,7 +31,9 @@ enum kind { EXACT, PARENT, MISS, KINDS };
 
 static const char *const kind_name[] = { "exact hit", "hit by parent", "miss" };
 
-typedef char question[LIST_NAME_MAX];
+struct question {
+	char host[LIST_NAME_MAX];
+};
 
 struct list {
 	struct nameset *set;
@@ -62,7 +67,7 @@ static bool load(struct list *list, uint64_t names)
 
 /* Any name of the list; a name below it; or one of which no part is listed,
  * with as many labels. */
-static void ask(question q, enum kind kind, const struct list *list, uint64_t r)
+static void ask(char *q, enum kind kind, const struct list *list, uint64_t r)
 {
 	switch (kind) {
 	case EXACT:
@@ -77,7 +82,8 @@ static void ask(question q, enum kind kind, const struct list *list, uint64_t r)
 	}
 }
 
-static bool round_of(struct list *list, enum kind kind, int round, question *q)
+static bool round_of(struct list *list, enum kind kind, int round,
+		     struct question *q)
 {
 	static uint64_t seed;
 	struct nameset_hit hit;
@@ -85,10 +91,10 @@ static bool round_of(struct list *list, enum kind kind, int round, question *q)
 	double start;
 
 	for (int i = 0; i < QUESTIONS; i++)
-		ask(q[i], kind, list, list_random(seed++));
+		ask(q[i].host, kind, list, list_random(seed++));
 	start = now_s();
 	for (int i = 0; i < QUESTIONS; i++)
-		hits += nameset_find(list->set, q[i], &hit);
+		hits += nameset_find(list->set, q[i].host, &hit);
 	list->ns[kind][round] = (now_s() - start) * 1e9 / QUESTIONS;
 	return hits == (kind == MISS ? 0 : QUESTIONS);
 }
@@ -100,48 +106,69 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median(double *ns)
+static double decile(double *ns)
 {
 	qsort(ns, ROUNDS, sizeof(*ns), compare);
-	return ns[ROUNDS / 2];
+	return ns[ROUNDS / 10];
 }
 
-static bool measure(struct list *small, struct list *large, question *q)
+/* The ratio of one kind of question. */
+static double measure(struct list *small, struct list *large, enum kind kind,
+		      struct question *q)
 {
-	bool ok = true;
-
-	for (int kind = 0; kind < KINDS; kind++) {
-		for (int round = 0; round < ROUNDS; round++) {
-			if (!round_of(small, kind, round, q) ||
-			    !round_of(large, kind, round, q)) {
-				printf("a wrong answer\n");
-				exit(1);
-			}
+	for (int round = 0; round < ROUNDS; round++) {
+		if (!round_of(small, kind, round, q) ||
+		    !round_of(large, kind, round, q)) {
+			printf("a wrong answer\n");
+			exit(1);
 		}
-		double few = median(small->ns[kind]);
-		double many = median(large->ns[kind]);
-		printf("%-14s %6.1f ns of %d, %6.1f ns of %d: ratio %.2f\n",
-		       kind_name[kind], few, SMALL, many, LARGE, many / few);
-		ok &= many <= RATIO_MAX * few;
 	}
-	return ok;
+	double few = decile(small->ns[kind]), few_mid = small->ns[kind][MIDDLE];
+	double many = decile(large->ns[kind]);
+	double many_mid = large->ns[kind][MIDDLE];
+
+	printf("%-14s %5.1f ns of %d, %5.1f ns of %d: ratio %.2f "
+	       "(medians %.1f, %.1f: %.2f)\n",
+	       kind_name[kind], few, SMALL, many, LARGE, many / few, few_mid,
+	       many_mid, many_mid / few_mid);
+	return many / few;
+}
+
+static bool measure_again(struct list *small, struct list *large,
+			  enum kind kind, struct question *q)
+{
+	for (int i = 0; i < TRIES; i++) {
+		if (i)
+			sleep(PAUSE_S);
+		if (measure(small, large, kind, q) <= RATIO_MAX)
+			return true;
+	}
+	return false;
+}
+
+static bool load_again(struct list *list)
+{
+	for (int i = 0; i < TRIES; i++) {
+		nameset_free(list->set);
+		list->set = NULL;
+		if (!load(list, LARGE))
+			return false;
+		printf("load %.2f s, %.1f bytes a name\n", list->load_s,
+		       list->bytes);
+		if (list->load_s <= LOAD_MAX && list->bytes <= BYTES_MAX)
+			return true;
+	}
+	return false;
 }
 
 int main(void)
 {
 	struct list small = { 0 }, large = { 0 };
-	AUTO_FREE question *q = malloc(QUESTIONS * sizeof(question));
-	bool ok;
+	AUTO_FREE struct question *q = malloc(QUESTIONS * sizeof(*q));
+	bool ok = q && load(&small, SMALL) && load_again(&large);
 
-	if (!q || !load(&small, SMALL) || !load(&large, LARGE)) {
-		printf("the lists do not load\n");
-		return 1;
-	}
-	printf("load %.2f s, %.1f bytes a name\n", large.load_s, large.bytes);
-	ok = measure(&small, &large, q);
-	for (int i = 1; i < TRIES && !ok; i++)
-		ok = measure(&small, &large, q);
-	ok &= large.load_s <= LOAD_MAX && large.bytes <= BYTES_MAX;
+	for (int kind = 0; kind < KINDS && large.set; kind++)
+		ok &= measure_again(&small, &large, kind, q);
 	nameset_free(small.set);
 	nameset_free(large.set);
 	printf("%s\n", ok ? "all bounds hold" : "a bound is broken");
