@@ -149,19 +149,29 @@ static void split(const struct nameset *set, const char *host, size_t len,
 	}
 }
 
+/* The slots' lines of a bucket. */
+static uint32_t *lines_of(const struct nameset *set, const struct bucket *b)
+{
+	return &set->line[(b - set->bucket) * SLOTS];
+}
+
 /* Leaves out what the filter knows not to be listed, mostly all, and asks for
- * the buckets of the rest. */
+ * the buckets of the rest. No branch has to wait for the filter. */
 static bool sift(const struct nameset *set, struct walk *w)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < w->n; i++) {
 		struct suffix *s = &w->suffix[i];
-		const void *line = bucket_of(set, s->place);
-		const uint64_t *word = filter_of(set, s->place);
+		const struct bucket *b = bucket_of(set, s->place);
+		const uint32_t *lines = lines_of(set, b);
+		const void *word = filter_of(set, s->place);
 
-		s->maybe = !(~*word & filter_bits(s->place));
-		__builtin_prefetch(s->maybe ? line : word);
+		s->maybe =
+			!(~*filter_of(set, s->place) & filter_bits(s->place));
+		__builtin_prefetch(s->maybe ? b : word);
+		__builtin_prefetch(s->maybe ? lines : word);
+		__builtin_prefetch(s->maybe ? lines + SLOTS - 1 : word);
 		any |= s->maybe;
 	}
 	return any;
@@ -210,7 +220,7 @@ static const uint32_t *look_up(const struct nameset *set,
 		int slot = find_slot(b, s->hash, kinds);
 
 		if (slot >= 0)
-			return &set->line[(b - set->bucket) * SLOTS + slot];
+			return lines_of(set, b) + slot;
 		if (!left--)
 			return NULL;
 		if (++b == set->bucket + set->buckets)
@@ -254,7 +264,7 @@ static void place_at(struct nameset *set, struct bucket *b, int slot,
 {
 	b->high[slot] = (uint32_t)(hash >> 16);
 	b->low[slot] = (uint16_t)((hash & ~KINDS) | item->kind);
-	set->line[(b - set->bucket) * SLOTS + slot] = item->line;
+	lines_of(set, b)[slot] = item->line;
 }
 
 /* 0, or -EAGAIN if it takes another key. */
