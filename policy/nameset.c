@@ -9,8 +9,8 @@
  *            suffixes of most hosts are not listed, which ends it
  *   buckets  a cache line of ten entries each: kinds and a hash. What does not
  *            fit goes into the buckets behind it, and the bucket says so
- *   lines    of each entry, read if it is the one
- * The names lie elsewhere and are not compared: that would be another wait.
+ *   lines    of each entry; like the names (nameset_names.c) not touched, let
+ *            alone compared: that would be another wait
  *
  * Where a suffix belongs is a quick hash of it, what tells it apart is SipHash,
  * worked out while memory answers. An author of a list or a sandbox that knew
@@ -149,12 +149,6 @@ static void split(const struct nameset *set, const char *host, size_t len,
 	}
 }
 
-/* The slots' lines of a bucket. */
-static uint32_t *lines_of(const struct nameset *set, const struct bucket *b)
-{
-	return &set->line[(b - set->bucket) * SLOTS];
-}
-
 /* Leaves out what the filter knows not to be listed, mostly all, and asks for
  * the buckets of the rest. No branch has to wait for the filter. */
 static bool sift(const struct nameset *set, struct walk *w)
@@ -164,14 +158,11 @@ static bool sift(const struct nameset *set, struct walk *w)
 	for (size_t i = 0; i < w->n; i++) {
 		struct suffix *s = &w->suffix[i];
 		const struct bucket *b = bucket_of(set, s->place);
-		const uint32_t *lines = lines_of(set, b);
 		const void *word = filter_of(set, s->place);
 
 		s->maybe =
 			!(~*filter_of(set, s->place) & filter_bits(s->place));
 		__builtin_prefetch(s->maybe ? b : word);
-		__builtin_prefetch(s->maybe ? lines : word);
-		__builtin_prefetch(s->maybe ? lines + SLOTS - 1 : word);
 		any |= s->maybe;
 	}
 	return any;
@@ -195,6 +186,12 @@ static unsigned top_bits(uint64_t hash)
 	return (unsigned)(hash >> 60);
 }
 
+static size_t entry_of(const struct nameset *set, const struct bucket *b,
+		       int slot)
+{
+	return (size_t)(b - set->bucket) * SLOTS + (size_t)slot;
+}
+
 /* The slot of this bucket with one of @kinds, or -1. */
 static int find_slot(const struct bucket *b, uint64_t hash, unsigned kinds)
 {
@@ -209,9 +206,9 @@ static int find_slot(const struct bucket *b, uint64_t hash, unsigned kinds)
 	return found;
 }
 
-/* The line of the entry of this suffix with one of @kinds, or NULL. */
-static const uint32_t *look_up(const struct nameset *set,
-			       const struct suffix *s, unsigned kinds)
+/* Finds the entry of this suffix with one of @kinds. */
+static bool look_up(const struct nameset *set, const struct suffix *s,
+		    unsigned kinds, size_t *ret_entry)
 {
 	const struct bucket *b = bucket_of(set, s->place);
 	unsigned left = b->spilled >> top_bits(s->hash) & 1 ? b->spill : 0;
@@ -219,10 +216,12 @@ static const uint32_t *look_up(const struct nameset *set,
 	for (;;) {
 		int slot = find_slot(b, s->hash, kinds);
 
-		if (slot >= 0)
-			return lines_of(set, b) + slot;
+		if (slot >= 0) {
+			*ret_entry = entry_of(set, b, slot);
+			return true;
+		}
 		if (!left--)
-			return NULL;
+			return false;
 		if (++b == set->bucket + set->buckets)
 			b = set->bucket;
 	}
@@ -242,16 +241,15 @@ bool nameset_find(const struct nameset *set, const char *host,
 	hash_suffixes(set, &w);
 	for (size_t n = w.n; n; n--) {
 		unsigned kind = n == w.n ? NAMESET_EXACT : NAMESET_BELOW;
-		const uint32_t *line;
+		size_t entry;
 
 		if (!w.suffix[n - 1].maybe)
 			continue;
-		line = look_up(set, &w.suffix[n - 1], kind);
-		if (!line)
+		if (!look_up(set, &w.suffix[n - 1], kind, &entry))
 			continue;
 		*ret_hit = (struct nameset_hit){
 			.name = host + w.suffix[n - 1].start,
-			.line = *line,
+			.entry = entry,
 			.exact = n == w.n,
 		};
 		return true;
@@ -259,12 +257,17 @@ bool nameset_find(const struct nameset *set, const char *host,
 	return false;
 }
 
+uint32_t nameset_line(const struct nameset *set, const struct nameset_hit *hit)
+{
+	return set->line[hit->entry];
+}
+
 static void place_at(struct nameset *set, struct bucket *b, int slot,
 		     uint64_t hash, const struct nameset_item *item)
 {
 	b->high[slot] = (uint32_t)(hash >> 16);
 	b->low[slot] = (uint16_t)((hash & ~KINDS) | item->kind);
-	lines_of(set, b)[slot] = item->line;
+	set->line[entry_of(set, b, slot)] = item->line;
 }
 
 /* 0, or -EAGAIN if it takes another key. */
@@ -298,8 +301,10 @@ static int insert(struct nameset *set, const struct suffix *s,
 static uint8_t missing(const struct nameset *set, const struct suffix *s,
 		       uint8_t kinds)
 {
+	size_t entry;
+
 	for (uint8_t kind = 1; kind <= NAMESET_BELOW; kind <<= 1)
-		if (look_up(set, s, kind))
+		if (look_up(set, s, kind, &entry))
 			kinds &= (uint8_t)~kind;
 	return kinds;
 }
@@ -341,13 +346,15 @@ static int table_new(struct nameset *set, size_t count)
 		(lines + buckets) * LINE + buckets * SLOTS * sizeof(uint32_t);
 	bool huge = size >= HUGE_PAGE;
 	struct hash_key key, place;
+	void *block;
 
 	if (hash_key_init(&key) < 0 || hash_key_init(&place) < 0)
 		return -EIO;
 	free(set->filter);
-	set->filter = aligned_alloc(huge ? HUGE_PAGE : LINE, size);
-	if (!set->filter)
+	set->filter = NULL;
+	if (posix_memalign(&block, huge ? HUGE_PAGE : LINE, size) != 0)
 		return -ENOMEM;
+	set->filter = block;
 	if (huge) /* advice: the TLB holds but 8 MB of small pages */
 		(void)madvise(set->filter, size, MADV_HUGEPAGE);
 	memset(set->filter, 0, size);

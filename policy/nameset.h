@@ -41,11 +41,11 @@ struct nameset_report {
 	uint32_t first_skipped_line; /* from 1; 0: none */
 };
 
-/* @kind is of the entry; @name is the part of the host that is listed. */
+/* @name is the part of the host that is listed. */
 struct nameset_hit {
 	const char *name;
-	uint32_t line;
-	bool exact; /* the host itself, not a parent */
+	size_t entry; /* for nameset_line() */
+	bool exact;   /* the host itself, not a parent */
 };
 
 struct nameset_item {
@@ -77,6 +77,8 @@ void nameset_free(struct nameset *set);
  * be taken for a listed name, which nobody can choose, and is denied. */
 bool nameset_find(const struct nameset *set, const char *host,
 		  struct nameset_hit *ret_hit);
+/* The line that says so. Apart, as memory has to be waited for once more. */
+uint32_t nameset_line(const struct nameset *set, const struct nameset_hit *hit);
 
 /* Entries: a name may have two, one of each kind. */
 size_t nameset_count(const struct nameset *set);

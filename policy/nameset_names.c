@@ -20,7 +20,7 @@
 
 static char *put_number(char *to, uint32_t distance, uint8_t kind)
 {
-	uint8_t byte = (uint8_t)(kind << 5 | (distance & 0x1f));
+	uint8_t byte = (uint8_t)((unsigned)kind << 5 | (distance & 0x1f));
 
 	for (distance >>= 5; distance; distance >>= 7) {
 		*to++ = (char)(byte | MORE);

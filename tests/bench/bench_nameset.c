@@ -39,7 +39,7 @@ struct list {
 	struct nameset *set;
 	uint64_t names;
 	double load_s, bytes;
-	double ns[KINDS][ROUNDS];
+	double ns[KINDS][ROUNDS], sum_ns;
 };
 
 static double now_s(void)
@@ -112,7 +112,7 @@ static double decile(double *ns)
 	return ns[ROUNDS / 10];
 }
 
-/* The ratio of one kind of question. */
+/* Adds up what one look-up of this kind takes. The ratio. */
 static double measure(struct list *small, struct list *large, enum kind kind,
 		      struct question *q)
 {
@@ -123,24 +123,34 @@ static double measure(struct list *small, struct list *large, enum kind kind,
 			exit(1);
 		}
 	}
-	double few = decile(small->ns[kind]), few_mid = small->ns[kind][MIDDLE];
-	double many = decile(large->ns[kind]);
-	double many_mid = large->ns[kind][MIDDLE];
+	double few = decile(small->ns[kind]), many = decile(large->ns[kind]);
 
 	printf("%-14s %5.1f ns of %d, %5.1f ns of %d: ratio %.2f "
-	       "(medians %.1f, %.1f: %.2f)\n",
-	       kind_name[kind], few, SMALL, many, LARGE, many / few, few_mid,
-	       many_mid, many_mid / few_mid);
+	       "(of medians %.2f)\n",
+	       kind_name[kind], few, SMALL, many, LARGE, many / few,
+	       large->ns[kind][MIDDLE] / small->ns[kind][MIDDLE]);
+	small->sum_ns += few;
+	large->sum_ns += many;
 	return many / few;
 }
 
+/* The bound is for misses, which is what an honest client's look-ups are, and
+ * for as many of each kind. */
 static bool measure_again(struct list *small, struct list *large,
-			  enum kind kind, struct question *q)
+			  struct question *q)
 {
 	for (int i = 0; i < TRIES; i++) {
+		double miss, all;
+
 		if (i)
 			sleep(PAUSE_S);
-		if (measure(small, large, kind, q) <= RATIO_MAX)
+		small->sum_ns = large->sum_ns = 0;
+		(void)measure(small, large, EXACT, q);
+		(void)measure(small, large, PARENT, q);
+		miss = measure(small, large, MISS, q);
+		all = large->sum_ns / small->sum_ns;
+		printf("as many of each: ratio %.2f\n", all);
+		if (miss <= RATIO_MAX && all <= RATIO_MAX)
 			return true;
 	}
 	return false;
@@ -167,8 +177,7 @@ int main(void)
 	AUTO_FREE struct question *q = malloc(QUESTIONS * sizeof(*q));
 	bool ok = q && load(&small, SMALL) && load_again(&large);
 
-	for (int kind = 0; kind < KINDS && large.set; kind++)
-		ok &= measure_again(&small, &large, kind, q);
+	ok = ok && measure_again(&small, &large, q);
 	nameset_free(small.set);
 	nameset_free(large.set);
 	printf("%s\n", ok ? "all bounds hold" : "a bound is broken");

@@ -34,7 +34,8 @@ static uint32_t search(const struct nameset *set, const char *host,
 			}
 		}
 		part = strchr(part, '.');
-		part += part ? 1 : 0;
+		if (part)
+			part++;
 	}
 	return 0;
 }
@@ -47,7 +48,7 @@ static void ask(const struct nameset *set, const char *host)
 
 	if (nameset_find(set, host, &hit) != (line != 0))
 		abort();
-	if (line && (hit.line != line || hit.name != name ||
+	if (line && (nameset_line(set, &hit) != line || hit.name != name ||
 		     hit.exact != (name == host)))
 		abort();
 }
