@@ -117,30 +117,66 @@ static struct bucket *bucket_of(const struct nameset *set, uint64_t place)
 	return &set->bucket[(place >> 32) * set->buckets >> 32];
 }
 
+/* Hashes the name that ends at @end by words of eight characters, from its end:
+ * @ret_chain[n] is of n of them. */
+static void chain_words(const struct nameset *set, const char *end, size_t len,
+			uint64_t *ret_chain)
+{
+	uint64_t word;
+
+	ret_chain[0] = set->place_key[0];
+	for (size_t n = 0; n < len / 8; n++) {
+		end -= sizeof(word);
+		memcpy(&word, end, sizeof(word));
+		ret_chain[n + 1] = place_word(ret_chain[n], le64toh(word),
+					      set->place_key[1]);
+	}
+}
+
+/* The place of the suffix of @len characters: its words, and what is left over
+ * in front of them. Reads 8 bytes before that. */
+static uint64_t place_of(const struct nameset *set, const uint64_t *chain,
+			 const char *end, size_t len)
+{
+	size_t rest = len % 8;
+	uint64_t word;
+
+	memcpy(&word, end - len / 8 * 8 - 8, sizeof(word));
+	word = rest ? le64toh(word) >> (64 - 8 * rest) : 0;
+	return place_word(chain[len / 8], word, set->place_key[1]);
+}
+
+static void ask_for(const struct nameset *set, uint64_t place)
+{
+	__builtin_prefetch(filter_of(set, place));
+	__builtin_prefetch(bucket_of(set, place));
+}
+
 /* Finds the place of every suffix of @host, the shortest first, and asks for
- * its word of the filter. */
+ * its word of the filter; first of all for what the host itself may need. */
 static void split(const struct nameset *set, const char *host, size_t len,
 		  struct walk *ret_walk)
 {
 	struct walk *w = ret_walk;
-	char text[HOST_MAX + 1 + sizeof(uint64_t)];
-	uint64_t place = set->place_key[0];
+	char buf[8 + HOST_MAX + 8], *text = buf + 8;
+	uint64_t chain[HOST_MAX / 8 + 1];
 	size_t end = len, words = 0;
 
+	memset(buf, 0, 8);
 	memcpy(text, host, len);
-	memset(text + len, 0, sizeof(uint64_t));
+	memset(text + len, 0, 8);
+	chain_words(set, text + len, len, chain);
+	ask_for(set, place_of(set, chain, text + len, len));
 	for (w->n = 0; w->n < LABELS_MAX;) {
 		struct suffix *s = &w->suffix[w->n++];
-		size_t start = end, from = words;
+		size_t start = end;
 
 		while (start && text[start - 1] != '.')
 			start--;
-		words += label_words(text + start, end - start, w->word + from);
-		for (; from < words; from++)
-			place = place_word(place, w->word[from],
-					   set->place_key[1]);
-		s->place = place;
-		__builtin_prefetch(filter_of(set, place));
+		s->place = place_of(set, chain, text + len, len - start);
+		__builtin_prefetch(filter_of(set, s->place));
+		words +=
+			label_words(text + start, end - start, w->word + words);
 		s->start = (uint8_t)start;
 		s->words = (uint8_t)words;
 		if (!start)

@@ -20,7 +20,7 @@
 #define LARGE	  1000000
 #define ROUNDS	  201
 #define QUESTIONS 10000
-#define TRIES	  5
+#define TRIES	  8
 #define PAUSE_S	  5
 #define MIDDLE	  (ROUNDS / 2)
 #define LOAD_MAX  2.0 /* seconds */
