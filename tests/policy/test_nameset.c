@@ -161,8 +161,8 @@ static const struct {
 	  "fe80::1%lo0 localhost\nff02::1 ip6-allnodes\n0.0.0.0 0.0.0.0\n"
 	  "0.0.0.0 a.test\n",
 	  "7=a.test", 0, 0, 0 },
-	{ "0.0.0.0 a.test\n192.0.2.7 nas.test\n0.0.0.0\n0.0.0.0 # x\n",
-	  "1=a.test", 0, 3, 2 },
+	{ "0.0.0.0 a.test\n192.0.2.7 nas.test\n::2 b.test\n0.0.0.0\n0.0.0.0 # x\n",
+	  "1=a.test", 0, 4, 2 },
 	{ "0.0.0.0 a.test *.b.test c/ d.test\n", "1=a.test 1=d.test", 0, 2, 1 },
 	/* Adblock */
 	{ "[Adblock Plus 2.0]\n! Title: x\n||a.test^\n||test^\n",
