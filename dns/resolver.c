@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "dns/cache.h"
 #include "dns/clock.h"
-#include "dns/hash.h"
 #include "dns/upstream.h"
 
 #define SERVERS_MAX  8
