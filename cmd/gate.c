@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
+#include "cmd/sandbox_file.h"
 #include "dns/resolver.h"
 #include "dns/server.h"
 #include "firewall/nflog.h"
@@ -116,6 +117,9 @@ static void take_sandbox(struct gate *gate, const struct msg_gate_sandbox *msg,
 	err = lease_table_attach(fd, &sandbox->names);
 	if (err)
 		fail("leases", err);
+	err = counters_attach(fd, sandbox_file_counters(), &sandbox->counters);
+	if (err)
+		fail("counters", err);
 	if (msg->leased)
 		sandbox->pub.leases = sandbox->names;
 	close(fd);
@@ -310,6 +314,7 @@ static void release(struct gate *gate)
 	audit_client_free(gate->audit);
 	for (size_t i = 0; i < gate->sandboxes; i++) {
 		lease_table_free(gate->sandbox[i]->names);
+		counters_free(gate->sandbox[i]->counters);
 		policy_unref(gate->sandbox[i]->pub.policy);
 		free(gate->sandbox[i]);
 	}

@@ -30,6 +30,7 @@ struct gate_sandbox {
 	struct sandbox pub;
 	/* Names asked for, and their leases; under `serve` only counted. */
 	struct lease_table *names;
+	struct counters *counters;
 	/* Leases that the kernel has let in already, one bit each. */
 	uint64_t published[(LEASE_MAX + 63) / 64];
 };

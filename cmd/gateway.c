@@ -236,14 +236,26 @@ void gateway_close(struct gateway *gateway)
 	netns_close(&gateway->ns);
 }
 
-int gateway_publish(struct gateway *gateway, const struct msg_publish *msg)
+/* A gate that went over to the enemy opens nothing but its own names. Where
+ * names have their real addresses it may be any address but ours: what is let
+ * in comes to the gate, wherever it was meant to go. */
+static bool may_publish(const struct policy *policy, const struct cidr *dst)
 {
 	const struct cidr pool = { .ip = ip_v4(LEASE_POOL_BASE), .bits = 16 };
+	const struct cidr links = { .ip = ip_v4(LINK_BASE), .bits = 16 };
 
-	/* A gate that went over to the enemy opens nothing but its own names.
-	 */
-	if (msg->dst.bits != 32 || !cidr_contains(&pool, &msg->dst.ip) ||
-	    msg->count == 0 || msg->count > MSG_PORTS_MAX)
+	if (dst->bits != 32 || dst->ip.len != 4)
+		return false;
+	return cidr_contains(&pool, &dst->ip) ||
+	       (policy_answers_real(policy) &&
+		!cidr_contains(&links, &dst->ip));
+}
+
+int gateway_publish(struct gateway *gateway, const struct policy *policy,
+		    const struct msg_publish *msg)
+{
+	if (!may_publish(policy, &msg->dst) || msg->count == 0 ||
+	    msg->count > MSG_PORTS_MAX)
 		return -EPERM;
 	return ruleset_flow_add(gateway->nft, gateway->link.ifname, &msg->dst,
 				msg->port, msg->count);

@@ -34,7 +34,8 @@ int gateway_open(const struct policy *policy, struct gateway *gateway,
 void gateway_close(struct gateway *gateway);
 
 /* The gate asks to let TCP to a lease through. Only synthetic addresses may be
- * opened so. 0 or -errno. */
-int gateway_publish(struct gateway *gateway, const struct msg_publish *msg);
+ * opened so, unless @policy has real answers. 0 or -errno. */
+int gateway_publish(struct gateway *gateway, const struct policy *policy,
+		    const struct msg_publish *msg);
 
 #endif

@@ -24,9 +24,9 @@
 #include "audit/tally.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cmd/sandbox_file.h"
 #include "cmd/upstream.h"
 #include "cmd/warden_give.h"
-#include "dns/lease.h"
 #include "launch/isolate.h"
 #include "launch/link.h"
 
@@ -60,7 +60,7 @@ static int lease_memfd(void)
 {
 	AUTO_FD int fd = memfd_create("leases", MFD_CLOEXEC);
 
-	if (fd < 0 || ftruncate(fd, (off_t)lease_table_size()) < 0)
+	if (fd < 0 || ftruncate(fd, (off_t)sandbox_file_size()) < 0)
 		return -errno;
 	return steal_fd(&fd);
 }
@@ -195,8 +195,8 @@ static void on_gate_message(evutil_socket_t fd, short what, void *arg)
 		}
 		answer.id = msg.publish.id;
 		if (w->gateway)
-			answer.status =
-				gateway_publish(w->gateway, &msg.publish);
+			answer.status = gateway_publish(w->gateway, w->policy,
+							&msg.publish);
 		tell_gate(w, MSG_GATE_PUBLISHED, &answer);
 	}
 	if (got == -EAGAIN || got > 0)
