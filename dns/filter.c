@@ -418,9 +418,9 @@ void filter_query(struct filter *filter, const struct dns_peer *peer,
 		refuse_stranger(filter, peer, parsed, &question);
 		return;
 	}
-	unsigned rate = policy_limits(sandbox->policy)->dns_per_second;
 	struct quota *quota = tenants_quota(filter->tenants, sandbox, now);
-	bool in_time = quota && quota_take(quota, rate, now);
+	bool in_time =
+		quota && services->rate(services->ctx, sandbox, RATE_DNS);
 	if (in_time && parsed == DNS_PARSE_IGNORE) {
 		ignore(filter, peer, sandbox);
 		return;
