@@ -16,6 +16,8 @@
 #include "firewall/plan.h"
 #include "firewall/ruleset.h"
 
+#define SWEEP_MAX 256 /* areas in one batch, about */
+
 static int put(struct nft *nft, const struct areas *gone,
 	       const struct areas *new)
 {
@@ -181,5 +183,51 @@ int ruleset_flow_add(struct nft *nft, const char *ifname,
 	if (r == -ENOTEMPTY || r == -EEXIST)
 		r = put_difference(nft, ifname, &none, &want);
 	areas_free(&want);
+	return r;
+}
+
+/* The next areas that are not wholly within @keep, as many as a batch holds. */
+static int find_strays(const struct areas *have, const struct areas *keep,
+		       struct areas *strays)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < have->n && strays->n < SWEEP_MAX;
+	     i++) {
+		struct areas rest = { .limit = AREAS_MAX };
+
+		r = areas_add(&rest, &have->at[i]);
+		for (size_t j = 0; r == 0 && rest.n && j < keep->n; j++)
+			if (area_overlaps(&have->at[i], &keep->at[j]))
+				r = areas_subtract(&rest, &keep->at[j]);
+		for (size_t j = 0; r == 0 && j < rest.n; j++)
+			r = areas_add(strays, &rest.at[j]);
+		areas_free(&rest);
+	}
+	return r;
+}
+
+int ruleset_flow_sweep(struct nft *nft, const char *ifname,
+		       const struct ruleset_flow *keep, size_t n)
+{
+	struct areas stay = { .limit = AREAS_MAX };
+	struct areas have = { .limit = AREAS_MAX, .ifname = ifname };
+	struct areas strays = { .limit = AREAS_MAX }, none = { 0 };
+	int r = element_ifname_ok(ifname) ? 0 : -EINVAL;
+
+	if (r == 0)
+		r = collect(&stay, ifname, keep, n);
+	while (r == 0) {
+		strays.n = 0;
+		r = areas_read(&have, nft, SET_FLOWS, ELEMENT_FLOW_KEY);
+		if (r == 0)
+			r = find_strays(&have, &stay, &strays);
+		if (r || !strays.n)
+			break;
+		r = put_difference(nft, ifname, &strays, &none);
+	}
+	areas_free(&stay);
+	areas_free(&have);
+	areas_free(&strays);
 	return r;
 }

@@ -81,6 +81,11 @@ int ruleset_flow_replace(struct nft *nft, const char *ifname,
 			 const struct ruleset_flow *gone, size_t gone_n,
 			 const struct ruleset_flow *want, size_t want_n);
 
+/* TCP from @ifname is let through to @keep, as far as it is now, and nothing
+ * else. */
+int ruleset_flow_sweep(struct nft *nft, const char *ifname,
+		       const struct ruleset_flow *keep, size_t n);
+
 struct ruleset_counters {
 	uint64_t spoofed, refused, ipv6, forwarded;
 };

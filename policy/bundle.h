@@ -47,6 +47,12 @@ struct policy_error {
 int bundle_add_policy(struct bundle *bundle, const char *path,
 		      struct policy_error *reterr);
 
+/* Reads the files of @bundle again, by the same paths, and what they name now;
+ * options are kept. Only regular files: it never waits. 0 and a bundle of the
+ * caller's, or as above. */
+int bundle_reread(const struct bundle *bundle, struct bundle *ret_bundle,
+		  struct policy_error *reterr);
+
 /* The @i-th file that the bundle came from, for hiding it from a sandbox;
  * returns false past the end. @buf holds @cap bytes. */
 bool bundle_file(const struct bundle *bundle, size_t i, char *buf, size_t cap);

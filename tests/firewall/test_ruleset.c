@@ -399,6 +399,40 @@ static void test_replace_refuses(void **state)
 	assert_false(has_flow(lab, ""));
 }
 
+static void test_sweep(void **state)
+{
+	struct lab *lab = *state;
+	const struct ruleset_flow keep[] = {
+		{ { ip_v4(0xc6336400), 24 }, { 443, 443 } },
+		{ { ip_v4(0xc6336500), 24 }, { 80, 90 } },
+	};
+	const struct ruleset_flow more = { { ip_v4(0xc6336580), 25 },
+					   { 85, 100 } };
+	char address[IP_TEXT_MAX];
+
+	lab_flow(lab, "spB", "198.51.100.3", 5);
+	assert_int_equal(
+		ruleset_flow_replace(lab->nft, "spA", NULL, 0, keep, 2), 0);
+	assert_int_equal(
+		ruleset_flow_replace(lab->nft, "spA", NULL, 0, &more, 1), 0);
+	/* More than one batch. */
+	for (uint32_t i = 1; i < 900; i++) {
+		struct ip ip = ip_v4(0xc6120000 + i);
+
+		lab_flow(lab, "spA", ip_format(&ip, address), 443);
+	}
+	assert_int_equal(ruleset_flow_sweep(lab->nft, "spA", keep, 2), 0);
+	assert_false(has_flow(lab, "198.18."));
+	assert_true(has_flow(lab, "198.51.100.0/24 . 443"));
+	assert_true(has_flow(lab, "198.51.101.0/24 . 80-90"));
+	assert_false(has_flow(lab, "100 "));
+	assert_true(has_flow(lab, "\"spB\" . 198.51.100.3 . 5"));
+	assert_int_equal(ruleset_flow_sweep(lab->nft, "spA", NULL, 0), 0);
+	assert_false(has_flow(lab, "spA"));
+	assert_int_equal(ruleset_flow_sweep(lab->nft, "", NULL, 0), -EINVAL);
+	assert_verified(lab);
+}
+
 static void test_link_del(void **state)
 {
 	const struct port_range ports = { 1, 9000 };
@@ -481,6 +515,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replace_refuses, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_sweep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_link_del, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_quick, setup, teardown),
 	};
