@@ -106,12 +106,15 @@ static void block_signals(struct serve *serve)
 static void start(struct serve *serve)
 {
 	struct warden *w = &serve->warden;
+	char detail[600];
 	struct audit_event opened = { .kind = EVENT_SESSION_OPEN,
 				      .sandbox = 1,
 				      .verdict = { .allow = true },
-				      .detail = "serve" };
+				      .detail = detail };
 	int err;
 
+	snprintf(detail, sizeof(detail), "serve; policy %s",
+		 serve->session.policy_text);
 	w->root = serve->root;
 	w->bundle = &serve->options.bundle;
 	w->policy = serve->session.policy;
@@ -162,8 +165,8 @@ static int finish(struct serve *serve)
 		log_err("the log may be incomplete: %s: %s", serve->session.log,
 			strerror(-err));
 	if (!serve->options.quiet)
-		summary_print(stderr, &tally, serve->session.log,
-			      serve->options.json);
+		summary_print(stderr, &tally, serve->session.policy_text,
+			      serve->session.log, serve->options.json);
 	return err || serve->failed ? EXIT_SALLYPORT : 0;
 }
 

@@ -27,6 +27,25 @@ static void build_policy(const struct options *options, struct session *s)
 		die(EXIT_SALLYPORT, "%s", error.text);
 	if (err)
 		die(EXIT_SALLYPORT, "policy: %s", strerror(-err));
+	policy_describe(&options->policy, &options->bundle, s->policy_text,
+			sizeof(s->policy_text));
+}
+
+static void say_policy(const struct options *options, const struct session *s)
+{
+	char dir[PATH_MAX];
+
+	if (policy_observes(s->policy))
+		log_warn("observing: what the policy refuses is let through "
+			 "and recorded; only private addresses, limits and "
+			 "broken protocols are refused");
+	if (options->quiet || options->policy.paths || options->policy.allows)
+		return;
+	if (!policy_config_dir(dir, sizeof(dir)))
+		snprintf(dir, sizeof(dir), "~/.config/sallyport");
+	log_warn("no policy: everything is refused; write %s/policy.yaml, or "
+		 "use --allow",
+		 dir);
 }
 
 static void make_id(struct session *s)
@@ -158,6 +177,7 @@ void session_open(const struct options *options, struct session *ret)
 {
 	*ret = (struct session){ .log_fd = -1 };
 	build_policy(options, ret);
+	say_policy(options, ret);
 	make_id(ret);
 	snprintf(ret->name, sizeof(ret->name), "%s",
 		 options->name ? options->name : ret->id);

@@ -16,7 +16,8 @@ struct session {
 	char dir[PATH_MAX], log[PATH_MAX + 16]; /* DIR/audit.jsonl */
 	char home[PATH_MAX]; /* all sessions: $XDG_STATE_HOME/sallyport */
 	struct policy *policy;
-	int log_fd; /* opened for appending, mode 0600 */
+	char policy_text[512]; /* the files it is made of, for people */
+	int log_fd;	       /* opened for appending, mode 0600 */
 };
 
 /* Builds the policy, names the session, makes its directory and opens its log;
