@@ -47,11 +47,10 @@ struct policy_error {
 int bundle_add_policy(struct bundle *bundle, const char *path,
 		      struct policy_error *reterr);
 
-/* Reads the files of @bundle again, by the same paths, and what they name now;
- * options are kept. Only regular files: it never waits. 0 and a bundle of the
- * caller's, or as above. */
-int bundle_reread(const struct bundle *bundle, struct bundle *ret_bundle,
-		  struct policy_error *reterr);
+/* The same for a process at work: only regular files, so that it never waits.
+ */
+int bundle_add_again(struct bundle *bundle, const char *path,
+		     struct policy_error *reterr);
 
 /* The @i-th file that the bundle came from, for hiding it from a sandbox;
  * returns false past the end. @buf holds @cap bytes. */

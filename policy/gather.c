@@ -233,43 +233,10 @@ int bundle_add_policy(struct bundle *bundle, const char *path,
 	return gather_file(&g, NULL, BUNDLE_FILE, path);
 }
 
-static int reread_part(struct gatherer *g, const struct part *part)
+int bundle_add_again(struct bundle *bundle, const char *path,
+		     struct policy_error *reterr)
 {
-	AUTO_FREE char *origin = strndup(part->origin, part->origin_len);
+	struct gatherer g = { .bundle = bundle, .err = reterr, .again = true };
 
-	if (!origin)
-		return -ENOMEM;
-	switch ((enum bundle_kind)part->kind) {
-	case BUNDLE_FILE:
-		return gather_file(g, NULL, BUNDLE_FILE, origin);
-	case BUNDLE_INCLUDED:
-	case BUNDLE_LIST:
-		return 0; /* by those that name them now */
-	default:
-		return bundle_add(g->bundle, (enum bundle_kind)part->kind,
-				  origin, part->text, part->len);
-	}
-}
-
-int bundle_reread(const struct bundle *bundle, struct bundle *ret_bundle,
-		  struct policy_error *reterr)
-{
-	struct wire parts = wire_of(bundle->data, bundle->len);
-	struct bundle fresh = { 0 };
-	struct part part;
-	int ret = 0;
-
-	while (!ret && parts.left && part_next(&parts, &part)) {
-		struct gatherer g = { .bundle = &fresh,
-				      .err = reterr,
-				      .again = true };
-
-		ret = reread_part(&g, &part);
-	}
-	if (ret) {
-		bundle_free(&fresh);
-		return ret;
-	}
-	*ret_bundle = fresh;
-	return 0;
+	return gather_file(&g, NULL, BUNDLE_FILE, path);
 }
