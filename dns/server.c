@@ -61,12 +61,6 @@ void dns_server_forget(struct dns_server *server, const struct sandbox *sandbox)
 	filter_forget_sandbox(server->filter, sandbox);
 }
 
-void dns_server_recheck(struct dns_server *server,
-			const struct sandbox *sandbox)
-{
-	dns_server_forget(server, sandbox);
-}
-
 void dns_server_free(struct dns_server *server)
 {
 	if (!server)

@@ -23,9 +23,4 @@ void dns_server_free(struct dns_server *server);
 void dns_server_forget(struct dns_server *server,
 		       const struct sandbox *sandbox);
 
-/* Judges what is under way for @sandbox again, whose policy is another one now,
- * or has a rule that expired. */
-void dns_server_recheck(struct dns_server *server,
-			const struct sandbox *sandbox);
-
 #endif

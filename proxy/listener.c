@@ -177,11 +177,6 @@ void listener_end_sandbox(struct listener *listener,
 	}
 }
 
-void listener_recheck(struct listener *listener, const struct sandbox *sandbox)
-{
-	listener_end_sandbox(listener, sandbox);
-}
-
 void listener_free(struct listener *listener)
 {
 	if (!listener)

@@ -28,9 +28,6 @@ int listener_new(struct event_base *base, enum listener_kind kind, int fd,
 /* Ends the sessions of @sandbox, which may be freed then. */
 void listener_end_sandbox(struct listener *listener,
 			  const struct sandbox *sandbox);
-/* Judges the sessions of @sandbox again, whose policy is another one now, or has
- * a rule that expired. */
-void listener_recheck(struct listener *listener, const struct sandbox *sandbox);
 /* Ends its sessions too. NULL is fine. */
 void listener_free(struct listener *listener);
 
