@@ -171,7 +171,8 @@ void flow_record_refusal(const struct services *services,
 		.detail = detail,
 	};
 
-	if (ask->fold)
+	if (ask->fold && (reason == REASON_LIMIT_CONNECTIONS ||
+			  reason == REASON_LIMIT_RATE))
 		fold_record(ask->fold, &event);
 	else
 		services->record(services->ctx, &event, NULL);

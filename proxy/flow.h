@@ -36,7 +36,7 @@ struct flow_ask {
 	/* A plain HTTP request: recorded as EVENT_HTTP_REQUEST. Else NULL. */
 	const char *method, *target; /* the target is canonical */
 	bool websocket;		     /* it wants to become one */
-	struct fold *fold;	     /* for refusals by rate; may be NULL */
+	struct fold *fold;	     /* for refusals by limits; may be NULL */
 };
 
 struct flow_result {

@@ -44,8 +44,8 @@ enum relay_result {
 	RELAY_SPENT,	   /* there is more, and no budget left for it */
 };
 
-/* Delivers what is in flight, then reads and delivers once more, but never reads
- * more than the budget has. */
+/* Delivers what is in flight, then reads and delivers once more, but never
+ * reads more than the budget has. */
 enum relay_result relay_pump(struct relay *relay, int from, int to,
 			     int *reterr);
 

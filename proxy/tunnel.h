@@ -47,8 +47,8 @@ struct tunnel_ops {
 	void (*progress)(void *arg, uint64_t up, uint64_t down);
 	/* Once, at the end; both sockets are closed. @how: static text: "eof",
 	 * "reset by client", "reset by server", "idle timeout", "refused",
-	 * "error", or tunnel_spent. The tunnel is freed after it returns. Never called from
-	 * within tunnel_new(). */
+	 * "error", or tunnel_spent. The tunnel is freed after it returns. Never
+	 * called from within tunnel_new(). */
 	void (*closed)(void *arg, uint64_t up, uint64_t down, const char *how);
 };
 
@@ -65,7 +65,8 @@ struct tunnel_limits {
 
 /* Takes both sockets, which must be non-blocking (closed also on failure).
  * @first, @len: client bytes read already, copied, classified like the rest,
- * but never from within this call; without classify they are paid for. @ops outlives the tunnel. 0 or -errno. */
+ * but never from within this call; without classify they are paid for. @ops
+ * outlives the tunnel. 0 or -errno. */
 int tunnel_new(struct event_base *base, int client_fd, int server_fd,
 	       const uint8_t *first, size_t len,
 	       const struct tunnel_limits *limits, const struct tunnel_ops *ops,

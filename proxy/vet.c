@@ -93,8 +93,8 @@ bool vet_name_at(const struct services *services, struct sandbox *sandbox,
 		 const struct ip *ip, const char *host)
 {
 	const char *name[NAMES_MAX];
-	size_t n = services->names_at(services->ctx, sandbox, ip, name,
-				      NAMES_MAX);
+	size_t n =
+		services->names_at(services->ctx, sandbox, ip, name, NAMES_MAX);
 
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(name[i], host))
