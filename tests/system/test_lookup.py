@@ -317,7 +317,8 @@ def test_what_it_extends_is_out_of_reach(case):
     # Where they are not in force they are files like all others.
     run = box(case, cwd, "python3", "-c", REACH, "conf/a/b/three.yml")
     check(all(f"DID {word} (" in run.out for word in (
-        "read", "write", "link", "move", "move dir")), run)
+        "read", "write", "link", "chmod", "remove", "replace", "move dir",
+        "exchange dir")), run)
 
 
 def test_lists_are_out_of_reach(case):
