@@ -40,6 +40,22 @@ static void service_resolve_cancel(void *ctx, struct lookup *lookup)
 	resolver_cancel(gate->resolver, lookup);
 }
 
+static void service_resolve_records(void *ctx, const char *host, uint16_t type,
+				    struct record_lookup *lookup)
+{
+	struct gate *gate = ctx;
+
+	resolver_lookup_records(gate->resolver, host, type, lookup);
+}
+
+static void service_resolve_records_cancel(void *ctx,
+					   struct record_lookup *lookup)
+{
+	struct gate *gate = ctx;
+
+	resolver_cancel_records(gate->resolver, lookup);
+}
+
 static struct gate_sandbox *own_of(struct sandbox *sandbox)
 {
 	return CONTAINER_OF(sandbox, struct gate_sandbox, pub);
@@ -84,6 +100,21 @@ static enum reason service_meters(void *ctx, struct sandbox *sandbox,
 		return REASON_LIMIT_BYTES;
 	*ret_meters = meters;
 	return REASON_RULE;
+}
+
+static int service_bind(void *ctx, struct sandbox *sandbox, const char *host,
+			const struct ip *ip)
+{
+	(void)ctx;
+	return lease_bind(own_of(sandbox)->names, host, ip);
+}
+
+static size_t service_names_at(void *ctx, struct sandbox *sandbox,
+			       const struct ip *ip, const char *ret_name[],
+			       size_t max)
+{
+	(void)ctx;
+	return lease_names_at(own_of(sandbox)->names, ip, ret_name, max);
 }
 
 static const char *service_lease_of(void *ctx, struct sandbox *sandbox,
@@ -253,9 +284,13 @@ void gate_services_init(struct gate *gate)
 		.record_cancel = service_record_cancel,
 		.resolve = service_resolve,
 		.resolve_cancel = service_resolve_cancel,
+		.resolve_records = service_resolve_records,
+		.resolve_records_cancel = service_resolve_records_cancel,
 		.admit = service_admit,
 		.rate = service_rate,
 		.meters = service_meters,
+		.bind = service_bind,
+		.names_at = service_names_at,
 		.publish = service_publish,
 		.publish_cancel = service_publish_cancel,
 		.lease_of = service_lease_of,
