@@ -248,12 +248,16 @@ static void print_sections(FILE *out, const struct tally_row *rows, size_t n)
 
 static void print_table(FILE *out, const struct tally *tally,
 			const struct tally_row *rows, size_t n,
-			const char *log_path)
+			const char *policy, const char *log_path)
 {
+	char text[512];
+
 	fprintf(out, "sallyport: %s\n",
 		n ? "what left, and what did not"
 		  : "nothing was reached, nothing was refused");
 	print_sections(out, rows, n);
+	if (policy)
+		fprintf(out, "policy: %s\n", clean(policy, text, sizeof(text)));
 	if (log_path)
 		fprintf(out, "log: %s (%llu records)\n", log_path,
 			(unsigned long long)tally->records);
@@ -309,14 +313,16 @@ static void json_section(struct json *j, const char *name, enum section section,
 
 static void print_json(FILE *out, const struct tally *tally,
 		       const struct tally_row *rows, size_t n,
-		       const char *log_path)
+		       const char *policy, const char *log_path)
 {
-	size_t cap =
-		(n + 1) * ROW_JSON_MAX + 6 * (log_path ? strlen(log_path) : 0);
+	size_t cap = (n + 1) * ROW_JSON_MAX +
+		     6 * (log_path ? strlen(log_path) : 0) +
+		     6 * (policy ? strlen(policy) : 0);
 	AUTO_FREE char *buf = malloc(cap);
 	struct json j = json_of(buf, buf ? cap : 0);
 
 	json_open(&j, NULL, '{');
+	json_text(&j, "policy", policy);
 	json_text(&j, "log", log_path);
 	json_uint(&j, "records", tally->records);
 	json_section(&j, "reached", REACHED, rows, n);
@@ -332,8 +338,8 @@ static void print_json(FILE *out, const struct tally *tally,
 		fprintf(out, "%.*s\n", (int)j.len, buf);
 }
 
-void summary_print(FILE *out, const struct tally *tally, const char *log_path,
-		   bool json)
+void summary_print(FILE *out, const struct tally *tally, const char *policy,
+		   const char *log_path, bool json)
 {
 	AUTO_FREE struct tally_row *rows = calloc(TALLY_MAX, sizeof(*rows));
 	size_t n = rows ? fold(tally, rows) : 0;
@@ -341,8 +347,8 @@ void summary_print(FILE *out, const struct tally *tally, const char *log_path,
 	if (!rows)
 		fprintf(out, json ? "{}\n" : "no memory for the summary\n");
 	else if (json)
-		print_json(out, tally, rows, n, log_path);
+		print_json(out, tally, rows, n, policy, log_path);
 	else
-		print_table(out, tally, rows, n, log_path);
+		print_table(out, tally, rows, n, policy, log_path);
 	fflush(out);
 }

@@ -36,7 +36,8 @@ static __attribute__((noinline)) char *print(const struct tally *tally,
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	summary_print(out, tally, "/var/log/sallyport/x/audit.jsonl", json);
+	summary_print(out, tally, "p.yaml, evil\x1b\n.yaml",
+		      "/var/log/sallyport/x/audit.jsonl", json);
 	fclose(out);
 	return text;
 }
@@ -117,6 +118,7 @@ static void test_table(void **state)
 	assert_has(text, "evil?]0;x??.test");
 	assert_has(text, "findings\n    a gate went ?[31mmad\n");
 	assert_has(text, "forbidden_address");
+	assert_has(text, "policy: p.yaml, evil??.yaml\n");
 	assert_has(text, "log: /var/log/sallyport/x/audit.jsonl (13 records)");
 	for (const char *c = text; *c; c++)
 		assert_true((*c >= 0x20 && *c < 0x7f) || *c == '\n');
