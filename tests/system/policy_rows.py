@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of things to try, and of what has to come of each: for the client, in
+the log, and on the wire. What is refused must not be seen outside at all."""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+from harness import Run
+
+DOORS = ("connect", "http", "socks", "sni", "host", "dns")
+
+# How a refusal looks by each door, see policy/reason.c.
+def denied(word, status=403, socks=2, alert=49, rcode="NXDOMAIN", ede=15):
+    return {"connect": f"{status} {word}", "http": f"{status} {word}",
+            "host": f"{status} {word}", "socks": f"socks {socks}",
+            "sni": f"alert {alert}", "dns": f"{rcode} {ede}"}
+
+
+LOOKS = {
+    "malformed": denied("malformed", 400, 1, 50, "FORMERR", 0),
+    "name_mismatch": denied("name_mismatch", 403, 2, 112),
+    "no_name": denied("no_name", 400, 2, 109, "FORMERR", 0),
+    "forbidden_address": denied("forbidden_address", 502),
+    "resolve_failed": denied("resolve_failed", 502, 4, 80, "NXDOMAIN", 0),
+    "protocol": denied("protocol", 400, 7, 40, "REFUSED", 21),
+    "connect_failed": denied("connect_failed", 502, 5, 80, "SERVFAIL", 23),
+    "record_type": denied("record_type", rcode="NOERROR", ede=0),
+}
+
+
+def looks(reason, door):
+    return LOOKS.get(reason, denied(reason))[door]
+
+
+def served(door, reason, name):
+    """In TLS no name ends in a dot (RFC 6066)."""
+    return "malformed" if door == "sni" and name.endswith(".") else reason
+
+
+def leased(door, reason, name):
+    """By an address that was given for another name, the name does not get to
+    be judged: it disagrees."""
+    reason = served(door, reason, name)
+    if door in ("sni", "host") and reason in ("not_in_policy", "deny_rule"):
+        return "name_mismatch"
+    return reason
+
+
+def row(id, door, name, reason="rule", want=None, **more):
+    """@reason is the word in the log; one that allows wants "ok"."""
+    allowed = reason in ("rule", "public", "observe")
+    if want is None:
+        want = "ok" if allowed else looks(reason, door)
+    return {"id": id, "door": door, "name": name, "reason": reason,
+            "want": want, "denied": not allowed, **more}
+
+
+def write_policy(case, text):
+    case.count += 1
+    path = f"{case.lab.dir}/policy-{case.who}-{case.count}.yaml"
+    with open(path, "w") as f:
+        f.write("version: 1\n" + text)
+        if "limits:" not in text:  # hundreds of rows at once
+            f.write("limits: {connections_per_second: 10000, "
+                    "dns_per_second: 10000}\n")
+    return path
+
+
+def title(row):
+    name = row["name"] if len(row["name"]) < 50 else row["name"][:47] + "..."
+    port = f":{row['port']}" if "port" in row else ""
+    more = " ".join(str(row[k]) for k in ("method", "path", "sni", "type", "note")
+                    if k in row)
+    return f"{row['id']}: {row['door']} {name!r}{port} {more}".rstrip()
+
+
+class Tried:
+    """What came of the probes, and the records of it."""
+
+    def __init__(self, case, rows, log):
+        self.case, self.rows = case, rows
+        run = Run(subprocess.CompletedProcess([], 0, "", ""), log)
+        self.records = run.records
+
+    def records_of(self, row):
+        """By the port that the client came from."""
+        return [r for r in self.records
+                if r.get("src_endpoint", {}).get("port") == row.get("source")
+                and row.get("source")
+                and (r["class_uid"] == 4003) == (row["door"] == "dns")]
+
+    def faults(self):
+        ret = []
+        for row in self.rows:
+            ret += [f"{title(row)}: {fault}" for fault in self.faults_of(row)]
+        return ret + self.seen_outside()
+
+    def faults_of(self, row):
+        got = row["got"]
+        if not (got == row["want"] or (row["want"] == "ok" and
+                                       got.startswith("ok"))):
+            yield f"wanted {row['want']!r}, got {got!r}"
+        if row["reason"] is None:
+            return
+        records = self.records_of(row)
+        words = {r.get("status_code") for r in records
+                 if r.get("action_id") == (2 if row["denied"] else 1)}
+        if words != {row["reason"]}:
+            yield f"wanted {row['reason']!r} in the log, got {sorted(words)}"
+        if row["denied"] and any(r.get("action_id") == 1 for r in records):
+            yield "the log says that it was allowed"
+
+    def seen_outside(self):
+        """Packets while something was refused."""
+        rows = [r for r in self.rows if r["denied"] and not r.get("seen")]
+        if not rows:
+            return []
+        time.sleep(0.2)
+        out = subprocess.run(
+            ["tcpdump", "-tt", "-n", "-r", self.case.lab.capture, "tcp or udp"],
+            capture_output=True, text=True).stdout
+        ret, packets = [], [(float(line.split(" ", 1)[0]), line)
+                            for line in out.splitlines()]
+        for r in rows:
+            seen = [line for at, line in packets
+                    if r["began"] <= at <= r["ended"] + 0.002]
+            if seen:
+                ret.append(f"{title(r)}: {len(seen)} packets outside: {seen[0]}")
+        return ret
+
+    def check(self):
+        faults = self.faults()
+        if faults:
+            raise AssertionError("\n".join(["", *faults]))
+        return self
+
+
+def job(case, rows, doors=None):
+    """A file in the working directory, which the sandbox sees: refused first,
+    so that nothing of what is allowed is under way then."""
+    rows = sorted(rows, key=lambda r: not r["denied"])
+    case.count += 1
+    path = f"{case.work}/job-{case.count}.json"
+    with open(path, "w") as f:
+        json.dump({"doors": doors or {}, "probes": rows}, f)
+    with open(os.path.join(os.path.dirname(__file__), "policy_probe.py")) as f:
+        code = f.read()
+    return ["python3", "-c", code, path]
+
+
+def run_rows(case, rows, text=None, **kw):
+    """In a sandbox, all in one session."""
+    if text is not None:
+        kw["args"] = ("--policy", write_policy(case, text), *kw.get("args", ()))
+        kw.setdefault("allow", ())
+    run = case.run(*job(case, rows), **kw)
+    if run.status:
+        raise AssertionError(str(run))
+    tried = Tried(case, json.loads(run.out), run.log)
+    tried.run = run
+    return tried
+
+
+BASE = 20000
+
+
+@contextlib.contextmanager
+def serving(case, text, *args):
+    """(doors, log, process) of `sallyport serve` on loopback."""
+    case.count += 1
+    log = f"{case.lab.dir}/log-{case.who}-{case.count}"
+    os.mkdir(log, 0o700)
+    case.mine(log)
+    port = BASE + case.count * 8
+    doors = {name: ("127.0.0.1", port + i)
+             for i, name in enumerate(("proxy", "dns", "tls", "http"))}
+    options = [x for name, (ip, p) in doors.items()
+               for x in ("--" + name, f"{ip}:{p}")]
+    process = subprocess.Popen(
+        [*case.drop(), case.binary, "serve", "--log", log, *options, "--policy",
+         write_policy(case, text), *args], cwd=case.work, text=True,
+        stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=case.env())
+    try:
+        line = process.stderr.readline()
+        if "serving" not in line:
+            raise AssertionError(line + process.stderr.read())
+        yield doors, log, process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+
+def serve_rows(case, rows, text, *args):
+    with serving(case, text, *args) as (doors, log, _):
+        run = subprocess.run(job(case, rows, doors), text=True, cwd=case.work,
+                             capture_output=True, env=case.env(), timeout=60)
+    if run.returncode:
+        raise AssertionError(run.stderr)
+    return Tried(case, json.loads(run.stdout), log)
