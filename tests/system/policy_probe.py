@@ -52,9 +52,9 @@ class Doors:
     def dial(self, p, where):
         s = self.bind(socket.socket())
         s.settimeout(p.get("timeout", 5))
+        p["source"] = self.port
         s.connect(where)
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        p["source"] = s.getsockname()[1]
         return s
 
     def direct(self, p, port):
