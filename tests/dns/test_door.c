@@ -324,6 +324,52 @@ static void test_tunnels(void **state)
 	assert_int_equal(server_count(upstream), 0);
 }
 
+/* Real addresses, as the kernel and the table of leases know them: at most
+ * eight, none that is not for the sandbox, and for no longer than a lease's. */
+static void replace_policy(const char *yaml);
+
+static void test_real(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned rcode;
+		size_t count;
+	} rows[] = {
+		{ "ten.wild.com", 0, 8 },  { "mixed.wild.com", 0, 1 },
+		{ "priv.wild.com", 3, 0 }, { "meta.wild.com", 3, 0 },
+		{ "both.wild.com", 0, 1 }, { "alias.wild.com", 0, 1 },
+	};
+	const char *name[LEASE_PAIRS_MAX];
+	struct ip ip;
+
+	(void)state;
+	replace_policy("version: 1\ndns: {answers: real}\n"
+		       "allow: ['*.wild.com']\n");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		ldns_pkt *pkt = ask_type(i % 2, rows[i].name, 1);
+
+		assert_int_equal(ldns_pkt_get_rcode(pkt), rows[i].rcode);
+		assert_int_equal(ldns_pkt_ancount(pkt), rows[i].count);
+		for (size_t j = 0; j < rows[i].count; j++)
+			assert_true(ldns_rr_ttl(ldns_rr_list_rr(
+					    ldns_pkt_answer(pkt), j)) <= 60);
+		ldns_pkt_free(pkt);
+	}
+	assert_true(ip_parse("93.184.216.34", &ip));
+	assert_int_equal(
+		lease_names_at(fake.sandbox.leases, &ip, name, LEASE_PAIRS_MAX),
+		3);
+	assert_string_equal(name[0], "mixed.wild.com");
+	assert_true(ip_parse("10.0.0.1", &ip));
+	assert_int_equal(
+		lease_names_at(fake.sandbox.leases, &ip, name, LEASE_PAIRS_MAX),
+		0);
+	/* Only what was published was answered. */
+	assert_non_null(strstr(fake.log, "publish ten.wild.com 93.184.216.7"));
+	assert_null(strstr(fake.log, "publish ten.wild.com 93.184.216.8"));
+	assert_null(strstr(fake.log, "publish mixed.wild.com 10.0.0.1"));
+}
+
 /* --- another policy --------------------------------------------------------
  */
 
@@ -413,6 +459,7 @@ int main(void)
 		TEST(test_names),
 		TEST(test_records),
 		TEST(test_tunnels),
+		TEST(test_real),
 		TEST(test_cache_and_policy),
 		TEST(test_revoked_under_way),
 		TEST(test_names_limit),
