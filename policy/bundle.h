@@ -41,8 +41,9 @@ struct policy_error {
 			   'allow'?": what, and a hint */
 };
 
-/* Reads @path (at most 10 MiB) and what it extends and denies by list, and adds
- * it all. 0, or -EINVAL and @reterr (also for what can't be read), or -ENOMEM.
+/* Reads @path (at most 512 KiB) and what it extends and denies by list, and
+ * adds it all. 0, or -EINVAL and @reterr (also for what can't be read), or
+ * -ENOMEM.
  */
 int bundle_add_policy(struct bundle *bundle, const char *path,
 		      struct policy_error *reterr);

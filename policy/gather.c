@@ -162,7 +162,12 @@ static int gather_from(struct gatherer *g, const char *path, const char *text,
 	const struct source quiet = { .origin = path, .err = &ignored };
 	const struct source source = { .origin = path, .err = g->err };
 	struct node *root = NULL;
-	int ret = tree_parse(text, len, &quiet, &root);
+	int ret;
+
+	/* Most name nothing, and need no second reading. */
+	if (!memmem(text, len, "extends", 7) && !memmem(text, len, "file", 4))
+		return 0;
+	ret = tree_parse(text, len, &quiet, &root);
 
 	if (ret == -EINVAL || !root)
 		return 0;
@@ -201,7 +206,7 @@ static int gather_file(struct gatherer *g, const struct place *place,
 {
 	size_t max = kind == BUNDLE_LIST ? LIST_TEXT_MAX : FILE_TEXT_MAX;
 	AUTO_FREE char *text = NULL;
-	char why[80];
+	char why[96];
 	size_t len = 0;
 	int ret;
 
@@ -216,7 +221,9 @@ static int gather_file(struct gatherer *g, const struct place *place,
 		ret = gather_text(g, kind, path, text, len);
 	if (ret != -EFBIG)
 		return ret;
-	snprintf(why, sizeof(why), "it is larger than %zu MiB", max >> 20);
+	snprintf(why, sizeof(why), "it is larger than %zu KiB, %s", max >> 10,
+		 kind == BUNDLE_LIST ? "split it"
+				     : "use wildcards, or lists under 'deny'");
 	return file_fault(g, place, path, why);
 }
 
