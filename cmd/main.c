@@ -22,6 +22,7 @@ static const struct command commands[] = {
 	{ "run", run_main, "run a command that reaches allowed hosts only" },
 	{ "serve", serve_main, "the gate alone, on given addresses" },
 	{ "presets", presets_main, "list the built-in sets of hosts" },
+	{ "learn", learn_main, "write a policy from the logs of sessions" },
 	{ "gate", gate_main, NULL },
 	{ "ledger", ledger_command, NULL },
 };

@@ -53,7 +53,8 @@ static bool tally_row_ok(const struct msg *msg)
 
 	return TEXT_OK(row->host) && TEXT_OK(row->rule) &&
 	       TEXT_OK(row->protocol) && row->allow <= 1 &&
-	       row->door < DOOR_COUNT && row->reason < REASON_COUNT;
+	       row->door < DOOR_COUNT && row->reason < REASON_COUNT &&
+	       row->observed < REASON_COUNT;
 }
 
 static bool gate_start_ok(const struct msg *msg)

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "dns/hash.h"
+#include "base/hash.h"
 
 #define INDEX_SIZE 8192 /* a power of two, twice LEASE_MAX */
 #define CHAINS	   4096

@@ -10,6 +10,7 @@
 #include "policy/rule.h"
 #include "policy/target.h"
 
+#define PATH_TEXT_MAX	 4096
 #define LOADS_MAX	 256 /* files and presets, counted each time */
 #define DEPTH_OF_EXTENDS 8
 

@@ -20,7 +20,6 @@
 #include "policy/tree.h"
 
 #define FILES_MAX     256
-#define PATH_TEXT_MAX 4096
 #define LIST_TEXT_MAX ((size_t)192 << 20)
 
 struct gatherer {

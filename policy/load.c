@@ -15,8 +15,6 @@
 #include "policy/load_impl.h"
 #include "policy/presets.h"
 
-#define PATH_TEXT_MAX 4096
-
 enum {
 	T_VERSION,
 	T_NAME,

@@ -220,6 +220,8 @@ static void test_wrong_contents(void **state)
 	REFUSED(MSG_TALLY_ROW, tally_row, false,
 		msg.tally_row.reason = REASON_COUNT);
 	REFUSED(MSG_TALLY_ROW, tally_row, false,
+		msg.tally_row.observed = REASON_COUNT);
+	REFUSED(MSG_TALLY_ROW, tally_row, false,
 		msg.tally_row.door = DOOR_COUNT);
 	REFUSED(MSG_TALLY_ROW, tally_row, false, msg.tally_row.allow = 2);
 	REFUSED(MSG_GATE_START, gate_start, false,

@@ -638,6 +638,54 @@ static void test_observe_option(void **state)
 	policy_unref(policy);
 }
 
+static void test_lists(void **state)
+{
+	static const struct file files[] = {
+		{ BUNDLE_FILE, "d/p.yaml",
+		  V "default: public\nallow: [{host: ok.ads.example, ports: "
+		    "[22]}]\ndeny:\n- file: ads.txt\n- file: ../hosts\n"
+		    "- file: ./ads.txt\n" },
+		{ BUNDLE_LIST, "d/ads.txt", "ads.example\n||trk.example^\n" },
+		{ BUNDLE_LIST, "hosts", "0.0.0.0 h.example\n" },
+		{ 0, NULL, NULL },
+	};
+	static const struct row rows[] = {
+		{ { "ads.example", 0, 443 }, false, REASON_DENY_RULE, 0, 5 },
+		{ { "ads.example", 0, 0 }, false, REASON_DENY_RULE, 0, 5 },
+		{ { "x.ads.example", 0, 443 }, false, REASON_DENY_RULE, 0, 5 },
+		{ { "ok.ads.example", 0, 22 }, false, REASON_DENY_RULE, 0, 5 },
+		{ { "a.trk.example", 0, 443 }, false, REASON_DENY_RULE, 0, 5 },
+		{ { "h.example", 0, 443 }, false, REASON_DENY_RULE, 0, 6 },
+		{ { "x.h.example", 0, 443 }, true, REASON_PUBLIC, 0, 0 },
+		{ { "badsads.example", 0, 443 }, true, REASON_PUBLIC, 0, 0 },
+	};
+	struct policy *policy = NULL;
+	struct policy_error err = { "" };
+	struct port_range range[2];
+
+	(void)state;
+	assert_int_equal(build_files(files, &policy, &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct verdict v = decide(policy, &rows[i].ask);
+
+		assert_int_equal(v.allow, rows[i].allow);
+		assert_int_equal(v.reason, rows[i].reason);
+		assert_int_equal(line_of(v.rule), rows[i].line);
+	}
+	assert_string_equal(rule_text(rule_for(policy, "ads.example", 443)),
+			    "d/ads.txt");
+	assert_int_equal(policy_ports(policy, "ads.example", NOW, range, 2), 0);
+	policy_unref(policy);
+
+	struct file without[ARRAY_SIZE(files)];
+	memcpy(without, files, sizeof(files));
+	without[2] = without[3];
+	assert_int_equal(build_files(without, &policy, &err), -EINVAL);
+	assert_string_equal(err.text,
+			    "d/p.yaml:6:9: bad file '../hosts', it was not "
+			    "read");
+}
+
 /* Ten files that each extend the next one many times: refused, not waited for.
  */
 static void test_fan_out(void **state)
@@ -689,6 +737,7 @@ int main(void)
 		cmocka_unit_test(test_extends),
 		cmocka_unit_test(test_side_by_side),
 		cmocka_unit_test(test_observe_option),
+		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_fan_out),
 	};
 

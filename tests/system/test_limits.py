@@ -36,6 +36,13 @@ def said(run, reason):
     check(run.denied(reason) and f"{reason}: " in run.err, run)
 
 
+def cut(run):
+    """What went on when its budget was used up; the summary says so too."""
+    check([r for r in run.records if r.get("status_code") == "limit_bytes"
+           and "traffic" in r], run)
+    check("limit_bytes: " in run.err and "cut while going on" in run.err, run)
+
+
 # Sends the same thing @count times, then once more after a while.
 ASK = """
 import socket, struct, time
@@ -130,7 +137,7 @@ def one(door):
     try:
         if door == "direct":
             s = socket.create_connection(("allowed.test", 7000), 5)
-            s.sendall(b" 200 ")
+            s.sendall(b"\\0 200 ")
         else:
             s = socket.create_connection(("198.19.0.1", 3128), 5)
             s.sendall(b"CONNECT allowed.test:443 HTTP/1.1\\r\\nHost: allowed.test:443\\r\\n\\r\\n")
@@ -211,6 +218,7 @@ def test_download_is_cut(case):
             check(2 * MB < got[0] <= 3 * MB and got[1] < 1 * KB
                   and got[2] == 8 << 20, run)
             check(2 * MB < moved(run, "in") <= 3 * MB, run)
+            cut(run)
             said(run, "limit_bytes")
 
 
@@ -245,7 +253,7 @@ def test_upload_is_cut(case):
             run = case.run(*args, allow=(), args=policy(
                 case, "allow:\n  - {host: allowed.test, upload: 2 MB}\n"))
             check(1 * MB < moved(run, "out") <= 2 * MB and "all" not in run.out, run)
-            said(run, "limit_bytes")
+            cut(run)
             run = case.run(*args)
             check(moved(run, "out") > 20 * MB and "sent it all" in run.out, run)
 
@@ -279,7 +287,7 @@ print("got", got)
     check("all of 99000" in run.out, run)
     got = int(run.out.split()[-1])
     check(99 * KB <= got <= 100 * KB and moved(run, "out") <= 100 * KB, run)
-    said(run, "limit_bytes")
+    cut(run)
 
 
 def test_session_budget(case):
@@ -291,9 +299,9 @@ def test_session_budget(case):
                    "curl -s -m 30 -o /dev/null -w 'then %{http_code}\\n' "
                    "http://other.test/", allow=(), args=policy(case, text))
     *sizes, last = run.out.splitlines()
-    check(3 * MB < sum(int(n) for n in sizes) <= 4 * MB and "then 200" != last, run)
-    check(moved(run, "in") + moved(run, "in", "other.test") <= 4 * MB, run)
-    said(run, "limit_bytes")
+    check(sum(int(n) for n in sizes) <= 4 * MB and "then 200" != last, run)
+    check(3 * MB < moved(run, "in") + moved(run, "in", "other.test") <= 4 * MB, run)
+    cut(run)
 
 
 def test_stricter_of_both(case):
