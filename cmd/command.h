@@ -18,6 +18,7 @@ int run_main(int argc, char **argv);
 int serve_main(int argc, char **argv);
 int presets_main(int argc, char **argv);
 int learn_main(int argc, char **argv);
+int reload_main(int argc, char **argv);
 
 /* Children, started by launch/child.h. */
 int gate_main(int argc, char **argv);

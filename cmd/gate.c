@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "audit/client.h"
@@ -27,7 +26,6 @@
 #include "firewall/nflog.h"
 #include "launch/child.h"
 #include "launch/isolate.h"
-#include "policy/bundle.h"
 #include "proxy/listener.h"
 
 /* How long the last records may take. */
@@ -73,29 +71,6 @@ static void take_ledger(struct gate *gate, int fd)
 
 	if (err)
 		fail("ledger", err);
-}
-
-static void take_policy(struct gate *gate, const struct msg_gate_policy *msg,
-			int fd)
-{
-	struct policy_error error;
-	void *data;
-	int err;
-
-	if (msg->len > SIZE_MAX / 2)
-		fail("policy", -EBADMSG);
-	data = msg->len ? mmap(NULL, msg->len, PROT_READ, MAP_PRIVATE, fd, 0)
-			: NULL;
-	if (data == MAP_FAILED)
-		fail("policy", -errno);
-	err = policy_build(data, msg->len, &gate->policy, &error);
-	if (err == -EINVAL)
-		die(EXIT_SALLYPORT, "%s", error.text);
-	if (err)
-		fail("policy", err);
-	if (data)
-		munmap(data, msg->len);
-	close(fd);
 }
 
 static void take_sandbox(struct gate *gate, const struct msg_gate_sandbox *msg,
@@ -213,7 +188,10 @@ static void handle(struct gate *gate, struct msg *msg)
 		take_ledger(gate, msg->fd);
 		break;
 	case MSG_GATE_POLICY:
-		take_policy(gate, &msg->gate_policy, msg->fd);
+		if (gate->serving)
+			gate_policy_replace(gate, &msg->gate_policy, msg->fd);
+		else
+			gate_policy_first(gate, &msg->gate_policy, msg->fd);
 		break;
 	case MSG_GATE_SANDBOX:
 		take_sandbox(gate, &msg->gate_sandbox, msg->fd);
@@ -295,6 +273,7 @@ static void drain(struct gate *gate)
 		listener_free(gate->listener[i]);
 	dns_server_free(gate->dns);
 	packets_free(gate->packets);
+	gate_policy_unwatch(gate);
 	over = evtimer_new(gate->base, on_drain_over, gate->base);
 	if (over)
 		evtimer_add(over, &limit);
@@ -328,6 +307,7 @@ int gate_main(int argc, char **argv)
 	static struct gate gate = { .control = CHILD_SOCKET,
 				    .dns_udp = -1,
 				    .dns_tcp = -1 };
+	int status;
 
 	(void)argc;
 	(void)argv;
@@ -342,6 +322,10 @@ int gate_main(int argc, char **argv)
 		fail("event loop", -ENOMEM);
 	if (msg_send(gate.control, MSG_GATE_READY, NULL, -1))
 		return 0;
+	gate.serving = true;
+	status = gate_policy_watch(&gate);
+	if (status)
+		fail("event loop", status);
 	while (!gate.ending && event_base_dispatch(gate.base) == 0)
 		;
 	drain(&gate);

@@ -210,7 +210,10 @@ int policy_read(const struct policy_choice *choice, struct bundle *ret_bundle,
 	int ret = 0;
 
 	for (size_t i = 0; ret == 0 && i < choice->paths; i++)
-		ret = bundle_add_policy(&bundle, choice->path[i], reterr);
+		ret = choice->again ? bundle_add_again(&bundle, choice->path[i],
+						       reterr)
+				    : bundle_add_policy(
+					      &bundle, choice->path[i], reterr);
 	if (ret == 0)
 		ret = check_files(&bundle, reterr);
 	if (ret == 0)

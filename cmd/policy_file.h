@@ -21,6 +21,7 @@ struct policy_choice {
 	char found[PATH_MAX];
 	/* --allow, --deny, --permit, --observe, in order. */
 	struct bundle words;
+	bool again;  /* we are at work: only what can be read without waiting */
 	bool allows; /* one of the words is not a restriction */
 };
 

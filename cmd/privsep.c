@@ -113,6 +113,11 @@ static bool publish_ok(const struct msg *msg)
 	return true;
 }
 
+static bool reloaded_ok(const struct msg *msg)
+{
+	return msg->reloaded.status <= 0 && TEXT_OK(msg->reloaded.text);
+}
+
 static const struct msg_spec {
 	bool known;
 	bool fd;
@@ -149,6 +154,10 @@ static const struct msg_spec {
 	[MSG_GATE_READY] = { true, false, 0, NULL },
 	[MSG_GATE_PUBLISH] = { true, false, sizeof(struct msg_publish),
 			       publish_ok },
+	[MSG_GATE_WITHDRAW] = { true, false, sizeof(struct msg_publish),
+				publish_ok },
+	[MSG_GATE_RELOADED] = { true, false, sizeof(struct msg_reloaded),
+				reloaded_ok },
 };
 
 /* On the wire: the type, then the payload. */

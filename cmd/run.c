@@ -22,6 +22,7 @@
 #include "cmd/command.h"
 #include "cmd/gateway.h"
 #include "cmd/options.h"
+#include "cmd/reload.h"
 #include "cmd/run_view.h"
 #include "cmd/session.h"
 #include "cmd/summary.h"
@@ -42,6 +43,7 @@ struct run {
 	struct process process;
 	struct process_spec spec;
 	struct run_view view;
+	struct reload reload;
 	struct event_base *base;
 	struct event *timer, *died, *signals;
 	int signal_fd;
@@ -232,6 +234,24 @@ static void add(struct run *run, struct event **ret, int fd,
 		die(EXIT_SALLYPORT, "out of memory");
 }
 
+static bool exposed(void *arg, const char *path)
+{
+	const struct run *run = arg;
+
+	return run_view_exposes(&run->view, run->process.init, path);
+}
+
+static void listen_for_reloads(struct run *run)
+{
+	run->reload = (struct reload){ .options = &run->options,
+				       .session = &run->session,
+				       .warden = &run->warden,
+				       .what = "run",
+				       .exposed = exposed,
+				       .arg = run };
+	reload_listen(&run->reload);
+}
+
 static void watch(struct run *run)
 {
 	unsigned ms = run->options.timeout_ms;
@@ -247,10 +267,12 @@ static void watch(struct run *run)
 	add(run, &run->signals, run->signal_fd, on_signal, run, NULL);
 	if (ms)
 		add(run, &run->timer, -1, on_time, run, &limit);
+	reload_attach(&run->reload, run->base);
 	run->started_ms = now_ms();
 	if (process_start(&run->process))
 		die(EXIT_SALLYPORT, "the sandbox did not start");
 	event_base_dispatch(run->base);
+	reload_close(&run->reload);
 	run->status = process_wait(&run->process);
 }
 
@@ -320,6 +342,7 @@ int run_main(int argc, char **argv)
 	run_view_choose(&run.view, &run.options, &run.session, &run.spec);
 	choose_terminal(&run);
 	block_signals(&run);
+	listen_for_reloads(&run);
 	if (!run.spec.as_root && userns_enter(why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
 	begin_boundary(&run);

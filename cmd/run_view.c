@@ -210,6 +210,23 @@ void run_view_choose(struct run_view *view, const struct options *options,
 	spec->hides = view->hides;
 }
 
+bool run_view_exposes(const struct run_view *view, pid_t init, const char *path)
+{
+	AUTO_FREE char *real = realpath(path, NULL);
+	char root_path[64];
+	struct stat ours, theirs;
+
+	/* What is elsewhere it can't write to. */
+	if (!real || !below_cwd(view, real))
+		return false;
+	snprintf(root_path, sizeof(root_path), "/proc/%d/root", (int)init);
+	AUTO_FD int root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (init <= 0 || root < 0 || stat(real, &ours) < 0)
+		return true; /* who can't look must not trust */
+	return fstatat(root, real + 1, &theirs, 0) == 0 &&
+	       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
 void run_view_free(struct run_view *view)
 {
 	for (size_t i = 0; i < view->hides; i++)

@@ -6,7 +6,9 @@
 #define CMD_RUN_VIEW_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct options;
 struct session;
@@ -31,6 +33,11 @@ void run_view_descriptors(const struct options *options);
  */
 void run_view_choose(struct run_view *view, const struct options *options,
 		     const struct session *session, struct process_spec *spec);
+
+/* Can the command whose pid 1 is @init write to @path, or put another file in
+ * its place? A mask is over a file, not over its name. */
+bool run_view_exposes(const struct run_view *view, pid_t init,
+		      const char *path);
 
 void run_view_free(struct run_view *view);
 

@@ -106,17 +106,19 @@ static void join(char *buf, size_t cap, const char *a, const char *b)
 		die(EXIT_SALLYPORT, "the path %s/%s is too long", a, b);
 }
 
-static void find_home(struct session *s)
+bool session_home(char *buf, size_t cap)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
-	if (session_root()) {
-		join(s->home, sizeof(s->home), "/var/log", "sallyport");
-	} else if (state && *state == '/') {
-		join(s->home, sizeof(s->home), state, "sallyport");
-	} else if (home && *home == '/') {
-		join(s->home, sizeof(s->home), home, ".local/state/sallyport");
-	}
+	if (session_root())
+		join(buf, cap, "/var/log", "sallyport");
+	else if (state && *state == '/')
+		join(buf, cap, state, "sallyport");
+	else if (home && *home == '/')
+		join(buf, cap, home, ".local/state/sallyport");
+	else
+		return false;
+	return true;
 }
 
 /* A log that is there already is kept, never written to. */
@@ -138,7 +140,7 @@ static void open_log(const struct options *options, struct session *s)
 {
 	int err;
 
-	find_home(s);
+	session_home(s->home, sizeof(s->home));
 	if (options->log_dir && !*options->log_dir)
 		die(EXIT_SALLYPORT, "--log needs a directory");
 	if (options->log_dir)

@@ -29,6 +29,10 @@ void session_close(struct session *session);
  * is not: it is treated as the ordinary user it is. */
 bool session_root(void);
 
+/* Where sessions have their directories, unless --log says otherwise; false if
+ * there is no HOME. */
+bool session_home(char *buf, size_t cap);
+
 /* mkdir -p with mode 0700. 0 or -errno. */
 int session_mkdir(const char *path);
 

@@ -48,6 +48,11 @@ struct policy_error {
 int bundle_add_policy(struct bundle *bundle, const char *path,
 		      struct policy_error *reterr);
 
+/* The same for a process at work: only regular files, so that it never waits.
+ */
+int bundle_add_again(struct bundle *bundle, const char *path,
+		     struct policy_error *reterr);
+
 /* The @i-th file that the bundle came from, for hiding it from a sandbox;
  * returns false past the end. @buf holds @cap bytes. */
 bool bundle_file(const struct bundle *bundle, size_t i, char *buf, size_t cap);

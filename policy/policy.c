@@ -134,6 +134,11 @@ const struct limits *policy_limits(const struct policy *policy)
 	return &policy->limits;
 }
 
+size_t policy_rules(const struct policy *policy)
+{
+	return policy->all.count;
+}
+
 const char *policy_name(const struct policy *policy)
 {
 	return policy->name ? policy->name : "unnamed";

@@ -72,6 +72,9 @@ static inline void fake_record(void *ctx, const struct audit_event *event,
 	for (uint8_t i = 0; i < event->answers; i++)
 		len += snprintf(line + len, sizeof(line) - (size_t)len, " %s",
 				ip_format(&event->answer[i], ip));
+	if (event->verdict.reason == REASON_OBSERVE)
+		snprintf(line + len, sizeof(line) - (size_t)len, " observed %s",
+			 reason_word(event->verdict.observed));
 	fake_log(fake, line);
 	fake->records++;
 	fake->count = event->count;
