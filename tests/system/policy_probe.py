@@ -162,12 +162,20 @@ class Doors:
             return f"tls {e.reason}"
 
     def say(self, p, s):
-        """@wait: the server speaks first."""
+        """@wait: the server speaks first. "hello NAME" is a ClientHello."""
+        s.settimeout(p.get("timeout", 2))
         got = s.recv(4096) if p.get("wait") else b""
-        s.sendall(p["say"].encode("latin-1"))
+        said = p["say"].encode("latin-1")
+        s.sendall(client_hello(said[6:]) if said.startswith(b"hello ") else said)
         if p.get("half", True):
             s.shutdown(socket.SHUT_WR)
         got += rest(s)
+        if len(got) == 7 and got[0] == 21:
+            return tls_word(got)
+        if got.startswith(b"HTTP/1.1 4"):
+            return refusal(got)
+        if got.startswith(b"HTTP/1.1 2"):
+            got = got.partition(b"\r\n\r\n")[2]
         return "ok " + got.decode("latin-1") if got else "nothing"
 
     def request(self, p, s, before, host):
@@ -282,9 +290,15 @@ def client_hello(name):
         if kind:
             kept += extensions[i:i + 4 + size]
         i += 4 + size
+    if not name:
+        return hello_of(body[:at], kept)
     entry = b"\0" + struct.pack(">H", len(name)) + name
     kept += struct.pack(">HHH", 0, len(entry) + 2, len(entry)) + entry
-    body = body[:at] + struct.pack(">H", len(kept)) + kept
+    return hello_of(body[:at], kept)
+
+
+def hello_of(body, extensions):
+    body += struct.pack(">H", len(extensions)) + extensions
     message = b"\1" + struct.pack(">I", len(body))[1:] + body
     return b"\x16\3\1" + struct.pack(">H", len(message)) + message
 
