@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy that changes under a running sandbox, and rules that expire: what
+goes on and is no longer allowed ends, by whatever door it came."""
+import contextlib
+import json
+import os
+import subprocess
+import time
+
+from harness import Run, check
+from policy_rows import packets, serving, write_policy
+from policy_world import WEB, world
+
+# Holds a connection by each door, then says when which of them ended, and what
+# is answered afterwards. Each line that it reads is a list of things to try.
+HOLD = r"""
+import json, os, select, socket, ssl, struct, sys, threading, time
+DOORS = json.loads(sys.argv[1])
+PROXY, DNS = tuple(DOORS["proxy"]), tuple(DOORS["dns"])
+context = ssl.create_default_context()
+context.check_hostname = False; context.verify_mode = ssl.CERT_NONE
+def tls(s, name):
+    return context.wrap_socket(s, server_hostname=name)
+def connect(name, port):
+    s = socket.create_connection(PROXY, 5)
+    s.sendall(f"CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n".encode())
+    got = b""
+    while b"\r\n\r\n" not in got:
+        d = s.recv(1)
+        if not d: break
+        got += d
+    if b" 200 " not in got:
+        raise OSError(got.split(b" ")[1].decode() + " " +
+                      got.split(b"X-Sallyport-Reason: ")[1].split(b"\r")[0].decode())
+    return s
+def socks(name, port):
+    s = socket.create_connection(PROXY, 5)
+    s.sendall(b"\5\1\0"); s.recv(2)
+    s.sendall(b"\5\1\0\3" + bytes([len(name)]) + name.encode() + struct.pack(">H", port))
+    got = s.recv(10)
+    if got[1]: raise OSError(f"socks {got[1]}")
+    return s
+def where(name, port):
+    if port == 443 and DOORS.get("tls"): return tuple(DOORS["tls"])
+    if port == 80 and DOORS.get("http"): return tuple(DOORS["http"])
+    return address(name), port
+def direct(name, port):
+    return socket.create_connection(where(name, port), 5)
+def question(name):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5); s.connect(DNS)
+    s.send(struct.pack(">6H", 7, 0x100, 1, 0, 0, 0) + b"".join(
+        bytes([len(l)]) + l.encode() for l in name.split(".")) + b"\0\0\1\0\1")
+    d = s.recv(512)
+    return d, s.getsockname()[1]
+seen = {}
+def address(name):
+    d, _ = question(name)
+    if d[3] & 15 or not d[7]:
+        if name in seen: return seen[name]
+        raise OSError(f"rcode {d[3] & 15}")
+    at = 12 + len(name) + 2 + 4
+    seen[name] = socket.inet_ntoa(d[at + 12:at + 16])
+    return seen[name]
+def slow(s, target, name):
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.sendall(f"GET {target} HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
+    return s
+MAKE = {
+    "connect": lambda n: tls(connect(n, 443), n),
+    "socks": lambda n: tls(socks(n, 443), n),
+    "sni": lambda n: tls(direct(n, 443), n),
+    "raw": lambda n: direct(n, 7000),
+    "tunnel": lambda n: connect(n, 7000),
+    "absolute": lambda n: slow(socket.create_connection(PROXY, 5),
+                               f"http://{n}/big", n),
+    "host": lambda n: slow(direct(n, 80), "/big", n),
+}
+def watch(key, s):
+    try:
+        s.settimeout(None)
+        while s.recv(512): time.sleep(0.002)
+    except OSError: pass
+    ended[key] = time.time()
+held, ended = {}, {}
+def hold(key):
+    door, name = key.split(" ")
+    try: s = MAKE[door](name)
+    except OSError as e: return type(e).__name__ if not e.args or e.errno else str(e)
+    held[key] = s.getsockname()[1]
+    threading.Thread(target=watch, args=(key, s), daemon=True).start()
+    return "ok"
+def dns(name):
+    d, port = question(name)
+    return f"{d[3] & 15} {d[7]} {port}"
+for line in sys.stdin:
+    what = json.loads(line)
+    ret = {"hold": {k: hold(k) for k in what.get("hold", [])},
+           "dns": {n: dns(n) for n in what.get("dns", [])}}
+    if "until" in what:
+        while time.time() < what["until"] and len(ended) < len(held): time.sleep(0.01)
+    ret["ended"], ret["held"] = dict(ended), dict(held)
+    print(json.dumps(ret), flush=True)
+"""
+DIRECT = ("connect", "socks", "sni", "absolute", "host")
+ALL = (*DIRECT, "raw", "tunnel")
+
+
+class Session:
+    """A running sandbox, or gate, with somebody in it who holds connections."""
+
+    def __init__(self, case, process, log, policy):
+        self.case, self.process, self.log = case, process, log
+        self.policy = policy
+
+    def tell(self, **what):
+        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        check(line, "the holder is gone")
+        return json.loads(line)
+
+    def write(self, text):
+        with open(self.policy, "w") as f:
+            f.write("version: 1\n" + text)
+
+    def reload(self, text, status=0):
+        """When it was asked for, and when it was answered."""
+        self.write(text)
+        began = time.time()
+        self.said = subprocess.run(
+            [*self.case.drop(), self.case.binary, "reload", self.log], text=True,
+            capture_output=True, env=self.case.env(), timeout=60)
+        check(self.said.returncode == status, self.said)
+        return began, time.time()
+
+    def records(self):
+        return Run(subprocess.CompletedProcess([], 0, "", ""), self.log).records
+
+    def reasons(self, port):
+        return [r["status_code"] for r in self.records() if "status_code" in r
+                and r.get("src_endpoint", {}).get("port") == port
+                and r.get("action_id") == 2]
+
+
+@contextlib.contextmanager
+def sandbox(case, text):
+    path = write_policy(case, text)
+    doors = {"proxy": ["198.19.0.1", 3128], "dns": ["198.19.0.1", 53]}
+    process, log = case.start("python3", "-c", HOLD, json.dumps(doors), allow=(),
+                              args=("--policy", path), stdin=subprocess.PIPE)
+    try:
+        yield Session(case, process, log, path)
+    finally:
+        process.stdin.close()
+        process.wait(20)
+        process.stdout.close()
+        process.stderr.close()
+
+
+@contextlib.contextmanager
+def gate(case, text):
+    """The same under `serve`."""
+    with serving(case, text) as (doors, log, server):
+        path = server.args[server.args.index("--policy") + 1]
+        process = subprocess.Popen(["python3", "-c", HOLD, json.dumps(doors)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True, env=case.env())
+        try:
+            yield Session(case, process, log, path)
+        finally:
+            process.stdin.close()
+            process.wait(20)
+            process.stdout.close()
+
+
+def rules(*hosts):
+    return "allow:\n" + "".join(f"  - {{ host: {h}.test, ports: [443, 80, 7000] }}\n"
+                                for h in hosts)
+
+
+def revoked(case, session, ways, text, why, before=lambda: None):
+    """R3, D20: all that allowed.test has ends, and nothing of it begins; what
+    other.test has goes on."""
+    doomed = [f"{door} allowed.test" for door in ways]
+    kept = [f"{door} other.test" for door in ways]
+    got = session.tell(hold=doomed + kept, dns=["allowed.test", "other.test"])
+    check(set(got["hold"].values()) == {"ok"} and not got["ended"], got)
+    check(got["dns"]["allowed.test"].startswith("0 1"), got)
+    before()
+    _, done = session.reload(text)
+    got = session.tell(until=done + 1.2)
+    for key in doomed:
+        took = got["ended"].get(key, 1e12) - done
+        check(took < 1, f"R3 {key}: ended {took:.1f} s after the reload")
+    check(not set(kept) & set(got["ended"]), f"R3: what is allowed ended: {got}")
+    for key in doomed:
+        words = session.reasons(got["held"][key])
+        check(words == ["policy_revoked"], f"R3 {key}: {words}")
+    seen = time.time()
+    got = session.tell(hold=doomed, dns=["allowed.test"])
+    tries, code = got["hold"], got["dns"]["allowed.test"].split()
+    check(code[:2] == ["3", "0"] and session.reasons(int(code[2])) == [why],
+          f"D20: {got}")
+    for key, want in tries.items():
+        check(want != "ok" or key.split()[0] in ("absolute", "host"), f"R3 {key}: {want}")
+    check(tries["connect allowed.test"] == f"403 {why}"
+          and tries["socks allowed.test"] == "socks 2", tries)
+    got = session.tell(until=time.time() + 0.3)
+    check(session.reasons(got["held"]["absolute allowed.test"]) == [why], got)
+    new = [line for at, line in packets(case, "tcp[tcpflags] & tcp-syn != 0 or port 53")
+           if at > seen]
+    check(not new, f"R3, D20: seen outside: {new}")
+    got = session.tell(hold=[f"{door} other.test" for door in ("connect", "socks")],
+                       dns=["other.test"])
+    check(set(got["hold"].values()) == {"ok"}, got)
+
+
+def test_a_rule_is_removed(case):
+    with sandbox(case, rules("allowed", "other")) as session:
+        revoked(case, session, ALL, rules("other"), "not_in_policy")
+
+
+def test_a_rule_is_removed_under_serve(case):
+    with gate(case, rules("allowed", "other")) as session:
+        revoked(case, session, (*DIRECT, "tunnel"), rules("other"), "not_in_policy")
+
+
+def test_a_denial_is_added(case):
+    with sandbox(case, rules("allowed", "other")) as session:
+        revoked(case, session, ALL, rules("allowed", "other") +
+                "deny: [allowed.test]\n", "deny_rule")
+
+
+def test_a_listed_denial_is_added(case):
+    """The policy's text stays; the list that it names changes."""
+    path = f"{case.lab.dir}/list-{case.who}"
+    with open(path, "w") as f:
+        f.write("evil.test\n")
+    text = rules("allowed", "other") + f"deny: [{{file: {path}}}]\n"
+    with sandbox(case, text) as session:
+        def change():
+            with open(path, "a") as f:
+                f.write("allowed.test\n")
+        revoked(case, session, ALL, text, "deny_rule", change)
+
+
+def test_ports_and_doors_are_narrowed(case):
+    """What no longer fits ends, what does stays."""
+    with sandbox(case, rules("allowed")) as session:
+        keys = [f"{door} allowed.test" for door in ALL]
+        check(set(session.tell(hold=keys)["hold"].values()) == {"ok"})
+        _, done = session.reload("allow: [{host: allowed.test, ports: [443], "
+                                 "doors: [proxy]}]\n")
+        got = session.tell(until=done + 1)
+        ended = {key.split()[0] for key in got["ended"]}
+        check(ended == {"sni", "raw", "tunnel", "absolute", "host"}, ended)
+        check(all(t - done < 1 for t in got["ended"].values()), got)
+
+
+def test_a_bad_policy_changes_nothing(case):
+    """R2: the old one stays, whole, and it is said what is wrong."""
+    with sandbox(case, rules("allowed")) as session:
+        check(session.tell(hold=["connect allowed.test", "raw allowed.test"]))
+        for text in ("allow: [allowed.test\n", "alow: []\n", "allow: ['*']\n",
+                     "deny: [allowed.test]\nallow: [other.test, 'b..d']\n",
+                     "extends: [./nowhere.yaml]\n",
+                     "deny: [{file: /nowhere}, allowed.test]\n", "version: 1\n"):
+            session.reload(text, status=1)
+            check("policy" in session.said.stderr and session.policy.rsplit("/", 1)[1]
+                  in session.said.stderr or "nowhere" in session.said.stderr,
+                  session.said)
+        os.unlink(session.policy)
+        said = subprocess.run([*case.drop(), case.binary, "reload", session.log],
+                              capture_output=True, text=True, env=case.env())
+        check(said.returncode == 1, said)
+        got = session.tell(until=time.time() + 0.3, hold=["socks allowed.test",
+                           "connect other.test"], dns=["allowed.test"])
+        check(not got["ended"] and got["hold"] == {
+            "socks allowed.test": "ok", "connect other.test": "403 not_in_policy"}, got)
+        check(got["dns"]["allowed.test"].startswith("0 1"), got)
+        check("was not reloaded" in json.dumps(session.records()))
+
+
+def test_back_again(case):
+    """What was refused is allowed with the next policy: no denial is stale."""
+    with sandbox(case, rules("other")) as session:
+        got = session.tell(hold=["connect allowed.test"], dns=["allowed.test"])
+        check(got["hold"]["connect allowed.test"] == "403 not_in_policy", got)
+        session.reload(rules("allowed", "other"))
+        got = session.tell(hold=[f"{door} allowed.test" for door in ALL],
+                           dns=["allowed.test"])
+        check(set(got["hold"].values()) == {"ok"}, got)
+
+
+def test_expiry(case):
+    """A rule that expires is a rule removed, without anybody asking."""
+    at = int(time.time()) + 3
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+    text = rules("other") + "  - { host: allowed.test, ports: [443, 80, 7000], " \
+        f"expires: {when} }}\n"
+    with sandbox(case, text) as session:
+        keys = [f"{door} allowed.test" for door in ALL]
+        got = session.tell(hold=keys + ["connect other.test"])
+        check(set(got["hold"].values()) == {"ok"} and not got["ended"], got)
+        check(time.time() < at - 0.2, "too slow to tell")
+        got = session.tell(until=at + 1.2)
+        for key in keys:
+            took = got["ended"].get(key, 1e12) - at
+            check(-0.1 < took < 1, f"{key}: ended {took:.1f} s after its time")
+            check(session.reasons(got["held"][key]) in (["policy_revoked"],
+                  ["expired"]), session.reasons(got["held"][key]))
+        check("connect other.test" not in got["ended"], got)
+        got = session.tell(hold=keys[:2] + keys[5:], dns=["allowed.test"])
+        check(got["hold"]["connect allowed.test"] == "403 expired"
+              and got["hold"]["socks allowed.test"] == "socks 2"
+              and got["hold"]["raw allowed.test"] == "ConnectionRefusedError"
+              and got["dns"]["allowed.test"].startswith("3 0"), got)
+
+
+def test_a_websocket_is_cut(case):
+    """Also where it was a request that opened it."""
+    world(case)
+    code = r"""
+import socket, sys, time
+s = socket.create_connection(("web.test", 80), 5)
+s.sendall(b"GET /ws HTTP/1.1\r\nHost: web.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+          b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+got = b""
+while b"free" not in got: got += s.recv(100)
+print("open", flush=True)
+s.settimeout(5)
+try: s.recv(1)
+except ConnectionResetError: pass
+print(time.time(), flush=True)
+"""
+    path = write_policy(case, "allow: [web.test]\n")
+    process, log = case.start("python3", "-c", code, allow=(),
+                              args=("--policy", path))
+    session = Session(case, process, log, path)
+    check(process.stdout.readline() == "open\n")
+    _, done = session.reload("allow: [other.test]\n")
+    ended = float(process.stdout.readline())
+    process.communicate(timeout=20)
+    check(ended - done < 1, f"R3: {ended - done}")
+    check(any(r.get("status_code") == "policy_revoked"
+              and r.get("dst_endpoint", {}).get("ip") == WEB
+              for r in session.records()), session.records())
