@@ -137,7 +137,9 @@ static struct tally_row *row_of(struct tally *tally,
 }
 
 /* The row that let the flow of @event through: the close says how the flow
- * ended, which need not be why it was let through. NULL if there is none. */
+ * ended, which need not be why it was let through; where it is, several rows of
+ * one host and port (requests, of which some are only observed) are told apart.
+ * NULL if there is none. */
 static struct tally_row *origin_of(struct tally *tally,
 				   const struct audit_event *event)
 {
@@ -149,6 +151,8 @@ static struct tally_row *origin_of(struct tally *tally,
 		if (!row->allow || !(row->count || row->dns) ||
 		    strcmp(row->host, key.host) != 0)
 			continue;
+		if (same(row, &key))
+			return row;
 		if (!best || row->port == event->dst_port)
 			best = row;
 	}

@@ -194,6 +194,37 @@ static void test_observed_apart(void **state)
 	assert_int_equal(tally->row[1].observed, REASON_PORT);
 }
 
+/* Requests of one host and port: what each moved is its own. */
+static void test_bytes_of_what_let_it_through(void **state)
+{
+	static const enum reason why[] = { REASON_RULE, REASON_METHOD,
+					   REASON_PATH };
+	struct tally *tally = *state;
+
+	for (size_t i = 0; i < 3; i++) {
+		struct audit_event open =
+			of(EVENT_HTTP_REQUEST, "a.example", true,
+			   i ? REASON_OBSERVE : REASON_RULE);
+
+		open.verdict.observed = why[i];
+		add(tally, open);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		struct audit_event close =
+			of(EVENT_FLOW_CLOSE, "a.example", true,
+			   i ? REASON_OBSERVE : REASON_RULE);
+
+		close.verdict.observed = why[i];
+		close.bytes_up = 10 + i;
+		add(tally, close);
+	}
+	assert_int_equal(tally->rows, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(tally->row[i].observed, why[i]);
+		assert_int_equal(tally->row[i].up, 10 + i);
+	}
+}
+
 static void test_policy_change(void **state)
 {
 	struct tally *tally = *state;
@@ -251,6 +282,7 @@ int main(void)
 		TEST(test_failed_dial_is_no_connection),
 		TEST(test_cut_is_a_refusal_too),
 		TEST(test_observed_apart),
+		TEST(test_bytes_of_what_let_it_through),
 		TEST(test_policy_change),
 		TEST(test_others),
 		TEST(test_long_host),
