@@ -344,9 +344,7 @@ def main():
     probes = job["probes"]
     doors.warm(probes)
     time.sleep(0.1)
-    for before, p in zip([None, *probes], probes):
-        if before and before["denied"] and not p["denied"]:
-            time.sleep(0.05)  # what is seen then is not of the refused one
+    for p in probes:
         time.sleep(p.get("pause", 0))
         doors.run(p)
     json.dump(probes, sys.stdout)
