@@ -17,75 +17,105 @@
 /* So many names can carry a file out, a few bytes each. */
 #define NAMES_PER_WILDCARD_MANY 256
 
-#define WARNING(word, hint)              \
-	{                                \
-		word, LINT_WARNING, hint \
+#define WARNING(word, about, hint)              \
+	{                                       \
+		word, LINT_WARNING, about, hint \
 	}
-#define NOTE(word, hint)              \
-	{                             \
-		word, LINT_NOTE, hint \
+#define NOTE(word, about, hint)              \
+	{                                    \
+		word, LINT_NOTE, about, hint \
 	}
 
 /* clang-format off */
 static const struct lint_info infos[LINT_CODE_COUNT] = {
 	[LINT_PUBLIC_SUFFIX] = WARNING("public-suffix",
-		"name the registered domain: *.example.co.uk"),
+		"a wildcard below which anybody can have a name",
+		"name the one domain below it that is meant"),
 	[LINT_STRANGERS] = WARNING("strangers",
+		"a host where others can read or write what passes",
 		"narrow it to what is needed, give it a small upload budget, "
 		"or deny it"),
 	[LINT_DOH] = WARNING("doh",
+		"a resolver over HTTPS or TLS",
 		"leave it out: the gate resolves names"),
 	[LINT_SHARED_CDN] = WARNING("shared-cdn",
+		"a name that unrelated sites share",
 		"allow the one name that is needed"),
 	[LINT_MIXED_SCRIPTS] = WARNING("mixed-scripts",
+		"a name that looks like another one",
 		"check who owns the name: letters of different scripts look "
 		"alike"),
-	[LINT_IDN] = NOTE("idn", "check that this is the name that is meant"),
+	[LINT_IDN] = NOTE("idn",
+		"a name in letters of its own, shown",
+		"check that this is the name that is meant"),
 	[LINT_SINGLE_LABEL] = WARNING("single-label",
+		"a name without a domain, or a whole top-level domain",
 		"write the name with its domain"),
-	[LINT_EXPIRED] = WARNING("expired", "renew it or take it out"),
+	[LINT_EXPIRED] = WARNING("expired",
+		"a rule that has expired",
+		"renew it or take it out"),
 	[LINT_EXPIRES_SOON] = WARNING("expires-soon",
+		"a rule that expires within a day",
 		"renew it if it is needed longer"),
 	[LINT_DENIED] = WARNING("denied",
+		"a rule that is denied altogether",
 		"take it out, or take the deny entry out"),
 	[LINT_SHADOWED] = WARNING("shadowed",
+		"a rule that another one always answers for",
 		"take one of the two out"),
 	[LINT_NOT_JUDGED] = WARNING("not-judged",
+		"methods or paths that another rule makes meaningless",
 		"take the rule without methods and paths out"),
 	[LINT_NARROWER] = WARNING("narrower",
+		"a name with fewer ports than the wildcard above it",
 		"add the ports here too if they are meant to be open"),
 	[LINT_NEEDLESS_DENY] = NOTE("needless-deny",
+		"a deny entry for what nobody allows",
 		"it does no harm: what is not allowed is refused anyway"),
 	[LINT_DNS_PORT] = WARNING("dns-port",
+		"ports 53 and 853",
 		"leave 53 and 853 out: the gate resolves names"),
 	[LINT_MAIL_PORT] = WARNING("mail-port",
+		"port 25",
 		"use a submission port (465 or 587) of one mail server"),
 	[LINT_MANY_PORTS] = WARNING("many-ports",
+		"more than 1,024 ports",
 		"name the ports that are needed"),
 	[LINT_PROTOCOL_ANY] = WARNING("protocol-any",
+		"`protocol: any` on 443 or 80",
 		"leave 'protocol' out, or use another port"),
 	[LINT_WIDE_RANGE] = WARNING("wide-range",
+		"many addresses without names",
 		"name the addresses that are needed, or use a host's name"),
 	[LINT_SPECIAL_RANGE] = WARNING("special-range",
+		"an address range with loopback, metadata, ... in it",
 		"leave special addresses out of the range"),
 	[LINT_WIDE_ANSWERS] = WARNING("wide-answers",
+		"names that may resolve to nearly everything",
 		"name the network that the service is in"),
 	[LINT_SPECIAL_ANSWERS] = WARNING("special-answers",
+		"names that may resolve to loopback, metadata, ...",
 		"leave it out; a service of this machine is reached with "
 		"'connect'"),
 	[LINT_CONNECT] = WARNING("connect-service",
+		"a local service that may own the machine",
 		"whoever speaks to it may own the machine: put a narrower "
 		"service in front of it"),
 	[LINT_DNS_TYPES] = WARNING("dns-types",
+		"TXT, MX or SRV records below a wildcard",
 		"name the hosts whose records are needed"),
 	[LINT_BUDGET] = WARNING("budget",
+		"a rule's budget above the session's",
 		"the session's limit ends it first: lower one or raise the "
 		"other"),
 	[LINT_NAMES] = WARNING("names-per-wildcard",
+		"more than 256 names below one wildcard",
 		"lower limits.names_per_wildcard: names carry data out"),
 	[LINT_PUBLIC] = WARNING("public",
+		"`default: public`",
 		"name the hosts that are needed, with \"default: deny\""),
 	[LINT_OBSERVE] = WARNING("observe",
+		"`mode: observe`",
 		"use \"mode: enforce\" when you know what is needed"),
 };
 /* clang-format on */

@@ -34,7 +34,8 @@ enum lint_level { LINT_NOTE, LINT_WARNING };
 struct lint_info {
 	const char *word; /* stable: for notes and programs */
 	enum lint_level level;
-	const char *hint; /* what to do */
+	const char *about; /* what it is about */
+	const char *hint;  /* what to do */
 };
 /* The @i-th code there is; NULL past the end. */
 const struct lint_info *lint_info(size_t i);
