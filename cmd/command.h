@@ -17,6 +17,8 @@ struct command {
 int run_main(int argc, char **argv);
 int serve_main(int argc, char **argv);
 int presets_main(int argc, char **argv);
+int check_main(int argc, char **argv);
+int explain_main(int argc, char **argv);
 
 /* Children, started by launch/child.h. */
 int gate_main(int argc, char **argv);
