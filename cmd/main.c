@@ -24,6 +24,7 @@ static const struct command commands[] = {
 	{ "presets", presets_main, "list the built-in sets of hosts" },
 	{ "check", check_main, "is a policy valid, and is it wise?" },
 	{ "explain", explain_main, "what a policy makes of one host, and why" },
+	{ "diff", diff_main, "what two policies let reach differently" },
 	{ "gate", gate_main, NULL },
 	{ "ledger", ledger_command, NULL },
 };
