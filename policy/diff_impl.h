@@ -32,7 +32,9 @@ struct subject {
 
 /* What one policy makes of it. */
 struct reach {
-	bool allow;
+	bool allow;  /* if it enforced */
+	bool passes; /* in its own mode */
+	enum reason reason;
 	const struct rule *rule;
 };
 

@@ -131,7 +131,6 @@ const struct rule *fitting_next(struct fitting *f)
 	}
 }
 
-/* As if it enforced. */
 static struct reach judge(const struct differ *d, int which,
 			  const struct subject *subject, enum door door,
 			  uint16_t port)
@@ -145,8 +144,26 @@ static struct reach judge(const struct differ *d, int which,
 
 	return (struct reach){
 		.allow = verdict.allow && verdict.reason != REASON_OBSERVE,
+		.passes = verdict.allow,
+		.reason = verdict.reason,
 		.rule = verdict.rule,
 	};
+}
+
+/* Both refuse in words. An observing policy lets pass what no rule is about,
+ * but not, say, what a rule that has expired was about. */
+static void compare_observed(const struct differ *d,
+			     const struct reach reach[2], struct change *ret)
+{
+	static const char passes[] = "let pass";
+
+	if (!d->policy[WAS]->observes || !d->policy[IS]->observes ||
+	    reach[WAS].passes == reach[IS].passes)
+		return;
+	change_add(ret, reach[IS].passes ? DIFF_WIDER : DIFF_NARROWER,
+		   "%s -> %s",
+		   reach[WAS].passes ? passes : reason_word(reach[WAS].reason),
+		   reach[IS].passes ? passes : reason_word(reach[IS].reason));
 }
 
 /* False: no difference. @buf is for the detail. */
@@ -180,9 +197,10 @@ static bool compare_at(const struct differ *d, const struct subject *subject,
 		ret->detail = buf->text;
 		return true;
 	}
-	if (!reach[WAS].allow)
-		return false;
-	diff_detail(reach, fitting, buf);
+	if (reach[WAS].allow)
+		diff_detail(reach, fitting, buf);
+	else
+		compare_observed(d, reach, buf);
 	ret->sign = DIFF_CHANGED;
 	ret->way = buf->way;
 	ret->detail = buf->text;
