@@ -29,8 +29,8 @@ static const char help[] =
 	"  --strict          warnings fail too\n"
 	"  --json            one JSON object a line for each POLICY\n"
 	"  --help            this text\n\n"
-	"A rule whose note contains \"lint-ok: CODE\" (or several, with "
-	"commas) is not warned\nabout with that CODE. The codes:\n\n";
+	"A rule whose note has \"lint-ok: CODE\" in it (or several, with "
+	"commas) is not\nwarned about with that CODE. The codes:\n\n";
 
 static const char help_end[] =
 	"\nExit status: 0 if all are valid; 1 if one is not; 2 with --strict "

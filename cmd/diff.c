@@ -22,16 +22,16 @@
 static const char help[] =
 	"usage: sallyport diff [OPTION]... OLD NEW\n\n"
 	"Says what NEW lets a sandbox reach that OLD does not (+), what it no "
-	"longer does (-),\nand what is reached otherwise (~): by what the "
-	"policies decide, not by how they are\nwritten. Each is a file, \"-\" "
-	"for standard input, or preset:NAME. Rules that expire\nare compared "
-	"as of now. `mode: observe` is a difference of its own: all else is\n"
-	"compared as if both enforced.\n\n"
+	"longer does\n(-), and what is reached otherwise (~): by what the "
+	"policies decide, not by how\nthey are written. Each is a file, "
+	"\"-\" for standard input, or preset:NAME. Rules\nthat expire are "
+	"compared as of now. `mode: observe` is a difference of its own:\nall "
+	"else is compared as if both enforced.\n\n"
 	"  --at TIME         as if it were then, like 2027-01-01T00:00:00Z\n"
 	"  --json            for programs\n"
 	"  --help            this text\n\n"
 	"Exit status: 0 if there is no difference, 1 if there is one, 125 if "
-	"sallyport failed\nor was asked wrongly.\n";
+	"sallyport\nfailed or was asked wrongly.\n";
 
 static const struct option table[] = {
 	{ "at", required_argument, NULL, 't' },

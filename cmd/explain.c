@@ -26,7 +26,7 @@ static const char help[] =
 	"usage: sallyport explain [OPTION]... [POLICY] TARGET\n\n"
 	"Says what each door makes of TARGET, by which rule, and what would "
 	"allow it.\nPOLICY is a file, \"-\" for standard input, or "
-	"preset:NAME; it may be left out with\n--allow, --deny, --permit or "
+	"preset:NAME; it may be left out\nwith --allow, --deny, --permit or "
 	"--policy. TARGET is HOST, HOST:PORT, ADDRESS,\n[ADDRESS]:PORT or a "
 	"URL; a host alone is asked about on 443 and 80.\n\n"
 	"  --method METHOD   of a plain HTTP request for TARGET's path\n"
@@ -39,7 +39,7 @@ static const char help[] =
 	"  --json            for programs\n"
 	"  --help            this text\n\n"
 	"Exit status: 0 if a door lets it out (DNS alone does not), 1 if none "
-	"does, 125 if\nsallyport failed or was asked wrongly.\n";
+	"does,\n125 if sallyport failed or was asked wrongly.\n";
 
 static const struct option table[] = {
 	{ "method", required_argument, NULL, 'm' },
