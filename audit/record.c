@@ -7,7 +7,7 @@
  * Numbers are kept below 2^53 (I-JSON), so that each reader of the log sees
  * the number that was written.
  *
- *	magic seq kind allow reason door sandbox flow time
+ *	magic seq kind allow reason observed door sandbox flow time
  *	src dst status qtype rcode answers up down duration count
  *	rule rule_text host protocol sni method target detail
  *
@@ -22,7 +22,7 @@
 #include "base/cleanup.h"
 #include "base/wire.h"
 
-#define MAGIC	   0x53505231u /* "SPR1" */
+#define MAGIC	   0x53505232u /* "SPR2" */
 #define NO_STRING  0xffffu
 #define NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
@@ -107,6 +107,7 @@ static void put_numbers(struct wirebuf *b, const struct audit_event *event,
 	wirebuf_u8(b, (uint8_t)event->kind);
 	wirebuf_u8(b, event->verdict.allow);
 	wirebuf_u16(b, (uint16_t)event->verdict.reason);
+	wirebuf_u16(b, (uint16_t)event->verdict.observed);
 	wirebuf_u8(b, (uint8_t)event->door);
 	wirebuf_u32(b, event->sandbox);
 	wirebuf_u64(b, event->flow);
@@ -168,15 +169,51 @@ static uint64_t below(struct wire *w, uint64_t v, uint64_t limit)
 	return 0;
 }
 
+bool record_relaxable(enum reason reason)
+{
+	switch (reason) {
+	case REASON_NOT_IN_POLICY:
+	case REASON_DENY_RULE:
+	case REASON_PORT:
+	case REASON_METHOD:
+	case REASON_PATH:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool record_cuts(enum reason reason)
+{
+	return reason == REASON_POLICY_REVOKED ||
+	       reason == REASON_LIMIT_BYTES || reason == REASON_EXPIRED;
+}
+
+/* Only observe mode has let pass what it would have refused, and it says why:
+ * a policy that is learned from the log rests on it. */
+static bool observed_ok(const struct verdict *verdict)
+{
+	if (verdict->reason != REASON_OBSERVE)
+		return verdict->observed == REASON_RULE;
+	return verdict->allow && record_relaxable(verdict->observed);
+}
+
+static void take_verdict(struct wire *w, struct verdict *verdict)
+{
+	verdict->allow = below(w, wire_u8(w), 2) != 0;
+	verdict->reason = (enum reason)below(w, wire_u16(w), REASON_COUNT);
+	verdict->observed = (enum reason)below(w, wire_u16(w), REASON_COUNT);
+	if (!observed_ok(verdict))
+		w->bad = true;
+}
+
 static void take_numbers(struct wire *w, struct audit_event *event,
 			 uint64_t *ret_seq)
 {
 	below(w, wire_u32(w) ^ MAGIC, 1);
 	*ret_seq = wire_u64(w);
 	event->kind = (enum event_kind)below(w, wire_u8(w), EVENT_KIND_COUNT);
-	event->verdict.allow = below(w, wire_u8(w), 2) != 0;
-	event->verdict.reason =
-		(enum reason)below(w, wire_u16(w), REASON_COUNT);
+	take_verdict(w, &event->verdict);
 	event->door = (enum door)below(w, wire_u8(w), DOOR_COUNT);
 	event->sandbox = wire_u32(w);
 	event->flow = wire_u64(w);
@@ -258,4 +295,30 @@ int record_ack_decode(const uint8_t *data, size_t len, uint64_t *ret_seq)
 		return -EBADMSG;
 	*ret_seq = seq;
 	return 0;
+}
+
+#define DIGEST_TEXT   "sha256:"
+#define DIGEST_DIGITS 64
+
+char *record_policy_detail(const char *old_digest, const char *new_digest,
+			   char buf[RECORD_POLICY_DETAIL_MAX])
+{
+	snprintf(buf, RECORD_POLICY_DETAIL_MAX,
+		 "policy " DIGEST_TEXT "%.64s -> " DIGEST_TEXT "%.64s",
+		 old_digest, new_digest);
+	return buf;
+}
+
+const char *record_policy_digest(const char *detail)
+{
+	static const char arrow[] = " -> " DIGEST_TEXT;
+	const char *at = detail ? strstr(detail, arrow) : NULL;
+
+	if (!at)
+		return NULL;
+	at += sizeof(arrow) - 1;
+	if (strlen(at) != DIGEST_DIGITS ||
+	    strspn(at, "0123456789abcdef") != DIGEST_DIGITS)
+		return NULL;
+	return at;
 }

@@ -6,6 +6,7 @@
 #ifndef AUDIT_RECORD_H
 #define AUDIT_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,22 @@ int record_decode(const uint8_t *data, size_t len,
 void record_ack_encode(uint64_t seq, uint8_t buf[RECORD_ACK_LEN]);
 /* 0, or -EBADMSG. */
 int record_ack_decode(const uint8_t *data, size_t len, uint64_t *ret_seq);
+
+/* May observe mode let pass what is refused for @reason? A verdict of such a
+ * mode has REASON_OBSERVE and one of these as `observed`; no other has any. */
+bool record_relaxable(enum reason reason);
+
+/* Was a flow that was going on cut off for @reason: a denial at its close that
+ * no record said before? */
+bool record_cuts(enum reason reason);
+
+/* The detail of an EVENT_POLICY: "policy sha256:OLD -> sha256:NEW", 64 hex
+ * digits each. Returns @buf. */
+#define RECORD_POLICY_DETAIL_MAX 160
+char *record_policy_detail(const char *old_digest, const char *new_digest,
+			   char buf[RECORD_POLICY_DETAIL_MAX]);
+/* The new digest in such a detail, or NULL if @detail is none. */
+const char *record_policy_digest(const char *detail);
 
 /* "flow_open", "dns_query", ...: unmapped.event of a line. */
 const char *event_word(enum event_kind kind);

@@ -2,7 +2,7 @@
  *
  * record_json.c - an event as a line of the log: OCSF 1.8, as SIEMs read it.
  *
- *	6002 application lifecycle  a session opens and closes
+ *	6002 application lifecycle  a session opens and closes, another policy
  *	4003 DNS		    questions and answers
  *	4001 network		    connections and dropped packets
  *	4002 HTTP		    plain requests
@@ -35,6 +35,7 @@ enum {
 	DISPOSITION_BLOCKED = 2,
 	DISPOSITION_DROPPED = 6,
 	DISPOSITION_LOGGED = 17,
+	DISPOSITION_REVOKED = 24,
 	DISPOSITION_ERROR = 27
 };
 enum { SEVERITY_INFO = 1, SEVERITY_MEDIUM = 3, SEVERITY_HIGH = 4 };
@@ -56,6 +57,7 @@ static const struct kind_info {
 	[EVENT_HTTP_REQUEST] = { "http_request", CLASS_HTTP, 99, 99 },
 	[EVENT_PACKET] = { "packet", CLASS_NETWORK, 5, 5 },
 	[EVENT_FINDING] = { "finding", CLASS_FINDING, 1, 1 },
+	[EVENT_POLICY] = { "policy", CLASS_LIFECYCLE, 8, 8 }, /* update */
 };
 
 /* Longest strings, in bytes before they are escaped (which may make six of
@@ -100,9 +102,12 @@ static bool is_error(enum reason reason)
 	       reason == REASON_CONNECT_FAILED || reason == REASON_TIMEOUT;
 }
 
-/* A flow that was let through stays so, whatever ended it. */
+/* A flow that was let through stays so, whatever ended it, unless we did. */
 static bool was_allowed(const struct audit_event *event)
 {
+	if (event->kind == EVENT_FLOW_CLOSE && !event->verdict.allow &&
+	    record_cuts(event->verdict.reason))
+		return false;
 	return event->verdict.allow || event->kind == EVENT_FLOW_PROGRESS ||
 	       event->kind == EVENT_FLOW_CLOSE;
 }
@@ -132,6 +137,17 @@ static void put_class(struct json *j, const struct audit_event *event)
 	json_uint(j, "type_uid", class * 100 + activity);
 }
 
+static void put_status_detail(struct json *j, const struct verdict *verdict)
+{
+	char detail[64];
+
+	if (verdict->reason != REASON_OBSERVE)
+		return;
+	snprintf(detail, sizeof(detail), "would be refused: %s",
+		 reason_word(verdict->observed));
+	json_text(j, "status_detail", detail);
+}
+
 static void put_verdict(struct json *j, const struct audit_event *event)
 {
 	enum reason reason = event->verdict.reason;
@@ -149,11 +165,14 @@ static void put_verdict(struct json *j, const struct audit_event *event)
 		disposition = DISPOSITION_ERROR;
 	} else if (event->kind == EVENT_PACKET) {
 		disposition = DISPOSITION_DROPPED;
+	} else if (reason == REASON_POLICY_REVOKED && !allow) {
+		disposition = DISPOSITION_REVOKED;
 	}
 	json_uint(j, "severity_id",
 		  action == ACTION_DENIED ? SEVERITY_MEDIUM : SEVERITY_INFO);
 	json_uint(j, "status_id", good ? STATUS_SUCCESS : STATUS_FAILURE);
 	json_text(j, "status_code", reason_word(reason));
+	put_status_detail(j, &event->verdict);
 	json_uint(j, "action_id", action);
 	json_uint(j, "disposition_id", disposition);
 }
@@ -423,6 +442,8 @@ static void put_unmapped(struct json *j, const struct audit_event *event,
 	text(j, "protocol", event->protocol, 32);
 	if (event->kind == EVENT_FLOW_CLOSE && event->status)
 		json_uint(j, "http_status", event->status);
+	if (is_network(event) && event->verdict.reason == REASON_OBSERVE)
+		json_text(j, "observed", reason_word(event->verdict.observed));
 	text(j, "detail", event->detail, cut->text);
 	json_close(j, '}');
 }

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "audit/record.h"
 #include "base/cleanup.h"
 
 const char *dns_type_word(uint16_t type, char buf[16])
@@ -48,7 +49,10 @@ static const char *place(const struct audit_event *event, char *buf, size_t cap)
 static const char *outcome(const struct audit_event *event, char *buf,
 			   size_t cap)
 {
-	if (event->verdict.allow)
+	if (event->verdict.reason == REASON_OBSERVE)
+		snprintf(buf, cap, "allowed, would be refused: %s",
+			 reason_word(event->verdict.observed));
+	else if (event->verdict.allow)
 		snprintf(buf, cap, "allowed");
 	else
 		snprintf(buf, cap, "refused: %s",
@@ -61,6 +65,16 @@ static void about_traffic(const struct audit_event *event, const char *where,
 {
 	bool ended = event->kind == EVENT_FLOW_CLOSE;
 
+	if (ended && !event->verdict.allow &&
+	    record_cuts(event->verdict.reason)) {
+		snprintf(buf, cap,
+			 "Connection to %s was cut, %s: %llu bytes sent, %llu "
+			 "received.",
+			 where, reason_info(event->verdict.reason)->text,
+			 (unsigned long long)event->bytes_up,
+			 (unsigned long long)event->bytes_down);
+		return;
+	}
 	snprintf(buf, cap,
 		 "Connection to %s %s: %llu bytes sent, %llu received.", where,
 		 ended ? "ended" : "goes on",
@@ -130,6 +144,9 @@ const char *event_sentence(const struct audit_event *event, char *buf,
 		break;
 	case EVENT_SESSION_CLOSE:
 		snprintf(buf, cap, "The session ended.");
+		break;
+	case EVENT_POLICY:
+		snprintf(buf, cap, "Another policy is in force.");
 		break;
 	case EVENT_FINDING:
 		snprintf(buf, cap, "%.400s",

@@ -8,8 +8,9 @@
  *	FLOW_DIAL	only if it failed: the connection that was counted when
  *			it was let through never came about, so it moves from
  *			its row to one that says why
- *	FLOW_CLOSE	bytes, on the row that let it through
- *	PACKET, FINDING	count + their own
+ *	FLOW_CLOSE	bytes, on the row that let it through; if we cut it,
+ *count and cut + 1 on a row that says why PACKET, FINDING	count + their
+ *own POLICY		count + 1
  *
  * A sandbox chooses the hosts, so the table is bounded: the last two rows take
  * what finds no row. The index is a hash table with linear probing; even if
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit/record.h"
 #include "base/addr.h"
 
 #define OTHERS 2 /* rows kept for the others, allowed and refused */
@@ -40,13 +42,15 @@ static uint32_t hash_row(const struct tally_row *row)
 	hash = hash_bytes(hash, row->host, strlen(row->host) + 1);
 	hash = hash_bytes(hash, row->rule, strlen(row->rule) + 1);
 	hash = hash_bytes(hash, &row->reason, sizeof(row->reason));
+	hash = hash_bytes(hash, &row->observed, sizeof(row->observed));
 	return hash_bytes(hash, &row->allow, sizeof(row->allow));
 }
 
 static bool same(const struct tally_row *a, const struct tally_row *b)
 {
 	return a->reason == b->reason && a->allow == b->allow &&
-	       strcmp(a->host, b->host) == 0 && strcmp(a->rule, b->rule) == 0;
+	       a->observed == b->observed && strcmp(a->host, b->host) == 0 &&
+	       strcmp(a->rule, b->rule) == 0;
 }
 
 static struct tally_row *others(struct tally *tally, bool allow)
@@ -82,13 +86,19 @@ static struct tally_row *find(struct tally *tally, const struct tally_row *key)
 	return &tally->row[tally->rows - 1];
 }
 
+/* Not about a host: the detail is what tells them apart. */
+static bool is_about_us(const struct audit_event *event)
+{
+	return event->kind == EVENT_FINDING || event->kind == EVENT_POLICY;
+}
+
 static struct tally_row key_of(const struct audit_event *event)
 {
 	struct tally_row key;
 	char ip[IP_TEXT_MAX];
 	const char *host = event->host;
 
-	if (event->kind == EVENT_FINDING && event->detail)
+	if (is_about_us(event) && event->detail)
 		host = event->detail;
 	if (!host || !*host)
 		host = ip_format(&event->dst_ip, ip);
@@ -98,6 +108,7 @@ static struct tally_row key_of(const struct audit_event *event)
 		 event->rule ? event->rule : "");
 	key.allow = event->verdict.allow;
 	key.reason = (uint16_t)event->verdict.reason;
+	key.observed = (uint16_t)event->verdict.observed;
 	return key;
 }
 
@@ -117,6 +128,8 @@ static struct tally_row *row_of(struct tally *tally,
 	}
 	if (event->kind == EVENT_FINDING)
 		snprintf(row->protocol, sizeof(row->protocol), TALLY_FINDING);
+	else if (event->kind == EVENT_POLICY)
+		snprintf(row->protocol, sizeof(row->protocol), TALLY_POLICY);
 	else if (event->protocol)
 		snprintf(row->protocol, sizeof(row->protocol), "%s",
 			 event->protocol);
@@ -157,6 +170,23 @@ static void add_bytes(struct tally *tally, const struct audit_event *event)
 	row->down += event->bytes_down;
 }
 
+static void add_count(uint32_t *count, uint32_t n)
+{
+	*count = n < UINT32_MAX - *count ? *count + n : UINT32_MAX;
+}
+
+/* We ended it: that is a refusal too, and its own row. */
+static void add_cut(struct tally *tally, const struct audit_event *event)
+{
+	struct tally_row *row;
+
+	if (event->verdict.allow || !record_cuts(event->verdict.reason))
+		return;
+	row = row_of(tally, event);
+	add_count(&row->count, 1);
+	add_count(&row->cut, 1);
+}
+
 static void move_failed(struct tally *tally, const struct audit_event *event)
 {
 	struct tally_row *row = origin_of(tally, event);
@@ -175,11 +205,6 @@ static void move_unanswered(struct tally *tally,
 	if (row && row->dns)
 		row->dns--;
 	row_of(tally, event)->dns++;
-}
-
-static void add_count(uint32_t *count, uint32_t n)
-{
-	*count = n < UINT32_MAX - *count ? *count + n : UINT32_MAX;
 }
 
 void tally_add(struct tally *tally, const struct audit_event *event)
@@ -205,9 +230,11 @@ void tally_add(struct tally *tally, const struct audit_event *event)
 		break;
 	case EVENT_FLOW_CLOSE:
 		add_bytes(tally, event);
+		add_cut(tally, event);
 		break;
 	case EVENT_PACKET:
 	case EVENT_FINDING:
+	case EVENT_POLICY:
 		add_count(&row_of(tally, event)->count, n);
 		break;
 	default:

@@ -15,6 +15,7 @@
 
 #define TALLY_OTHERS  "(others)"
 #define TALLY_FINDING "finding" /* protocol of a finding; host: what it is */
+#define TALLY_POLICY  "policy"	/* of a change of policy; host: its detail */
 
 struct tally_row {
 	char host[HOST_MAX + 1]; /* name, or address of a dropped packet */
@@ -23,10 +24,12 @@ struct tally_row {
 	uint16_t port; /* the last one seen */
 	uint8_t allow;
 	uint8_t door;
-	uint8_t mixed;	 /* there were several ports */
-	uint16_t reason; /* enum reason */
-	uint32_t count;	 /* connections, requests, packets, findings */
-	uint32_t dns;	 /* DNS questions, not in @count */
+	uint8_t mixed;	   /* there were several ports */
+	uint16_t reason;   /* enum reason */
+	uint16_t observed; /* with REASON_OBSERVE: why it would be refused */
+	uint32_t count;	   /* connections, requests, packets, findings */
+	uint32_t dns;	   /* DNS questions, not in @count */
+	uint32_t cut;	   /* of @count: connections cut while they went on */
 	uint64_t up, down;
 };
 

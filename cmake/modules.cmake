@@ -49,6 +49,7 @@ if(SALLYPORT_STATIC_LIBS)
 	sallyport_carry(MNL libmnl.a)
 	sallyport_carry(NFLOG libnetfilter_log.a)
 	sallyport_carry(CAPNG libcap-ng.a)
+	sallyport_carry(JANSSON libjansson.a)
 endif()
 
 # sallyport_library(NAME DEPS...): every .c file of this folder.

@@ -14,19 +14,18 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "audit/client.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
+#include "cmd/sandbox_file.h"
 #include "dns/resolver.h"
 #include "dns/server.h"
 #include "firewall/nflog.h"
 #include "launch/child.h"
 #include "launch/isolate.h"
-#include "policy/bundle.h"
 #include "proxy/listener.h"
 
 /* How long the last records may take. */
@@ -74,29 +73,6 @@ static void take_ledger(struct gate *gate, int fd)
 		fail("ledger", err);
 }
 
-static void take_policy(struct gate *gate, const struct msg_gate_policy *msg,
-			int fd)
-{
-	struct policy_error error;
-	void *data;
-	int err;
-
-	if (msg->len > SIZE_MAX / 2)
-		fail("policy", -EBADMSG);
-	data = msg->len ? mmap(NULL, msg->len, PROT_READ, MAP_PRIVATE, fd, 0)
-			: NULL;
-	if (data == MAP_FAILED)
-		fail("policy", -errno);
-	err = policy_build(data, msg->len, &gate->policy, &error);
-	if (err == -EINVAL)
-		die(EXIT_SALLYPORT, "%s", error.text);
-	if (err)
-		fail("policy", err);
-	if (data)
-		munmap(data, msg->len);
-	close(fd);
-}
-
 static void take_sandbox(struct gate *gate, const struct msg_gate_sandbox *msg,
 			 int fd)
 {
@@ -116,6 +92,9 @@ static void take_sandbox(struct gate *gate, const struct msg_gate_sandbox *msg,
 	err = lease_table_attach(fd, &sandbox->names);
 	if (err)
 		fail("leases", err);
+	err = counters_attach(fd, sandbox_file_counters(), &sandbox->counters);
+	if (err)
+		fail("counters", err);
 	if (msg->leased)
 		sandbox->pub.leases = sandbox->names;
 	close(fd);
@@ -209,7 +188,10 @@ static void handle(struct gate *gate, struct msg *msg)
 		take_ledger(gate, msg->fd);
 		break;
 	case MSG_GATE_POLICY:
-		take_policy(gate, &msg->gate_policy, msg->fd);
+		if (gate->serving)
+			gate_policy_replace(gate, &msg->gate_policy, msg->fd);
+		else
+			gate_policy_first(gate, &msg->gate_policy, msg->fd);
 		break;
 	case MSG_GATE_SANDBOX:
 		take_sandbox(gate, &msg->gate_sandbox, msg->fd);
@@ -291,6 +273,7 @@ static void drain(struct gate *gate)
 		listener_free(gate->listener[i]);
 	dns_server_free(gate->dns);
 	packets_free(gate->packets);
+	gate_policy_unwatch(gate);
 	over = evtimer_new(gate->base, on_drain_over, gate->base);
 	if (over)
 		evtimer_add(over, &limit);
@@ -310,6 +293,7 @@ static void release(struct gate *gate)
 	audit_client_free(gate->audit);
 	for (size_t i = 0; i < gate->sandboxes; i++) {
 		lease_table_free(gate->sandbox[i]->names);
+		counters_free(gate->sandbox[i]->counters);
 		policy_unref(gate->sandbox[i]->pub.policy);
 		free(gate->sandbox[i]);
 	}
@@ -323,6 +307,7 @@ int gate_main(int argc, char **argv)
 	static struct gate gate = { .control = CHILD_SOCKET,
 				    .dns_udp = -1,
 				    .dns_tcp = -1 };
+	int status;
 
 	(void)argc;
 	(void)argv;
@@ -337,6 +322,10 @@ int gate_main(int argc, char **argv)
 		fail("event loop", -ENOMEM);
 	if (msg_send(gate.control, MSG_GATE_READY, NULL, -1))
 		return 0;
+	gate.serving = true;
+	status = gate_policy_watch(&gate);
+	if (status)
+		fail("event loop", status);
 	while (!gate.ending && event_base_dispatch(gate.base) == 0)
 		;
 	drain(&gate);

@@ -4,6 +4,8 @@
  * cmd/gate*.c only.
  *
  *	gate.c		what the warden says; life and death
+ *	gate_policy.c	another policy, and rules that expire
+ *	gate_publish.c	what the kernel lets in, after such a change
  *	gate_services.c	the callbacks that dns/ and proxy/ are given
  *	gate_packets.c	dropped packets, from NFLOG to records
  */
@@ -30,6 +32,7 @@ struct gate_sandbox {
 	struct sandbox pub;
 	/* Names asked for, and their leases; under `serve` only counted. */
 	struct lease_table *names;
+	struct counters *counters;
 	/* Leases that the kernel has let in already, one bit each. */
 	uint64_t published[(LEASE_MAX + 63) / 64];
 };
@@ -38,10 +41,12 @@ struct gate {
 	struct event_base *base;
 	int control; /* to the warden */
 	struct event *control_event;
-	bool going, ending;
+	bool going, serving, ending;
 
 	struct services services;
 	struct policy *policy;
+	struct event *expiry; /* the next rule expires */
+	int64_t checked_s;    /* all that goes on was allowed then */
 	struct gate_sandbox *sandbox[GATE_SANDBOXES_MAX];
 	size_t sandboxes;
 	struct audit_client *audit;
@@ -59,6 +64,27 @@ struct gate {
 	uint64_t next_flow, next_publish;
 	struct wait_list publishing;
 };
+
+/* What the warden gave: the first policy, or dies. @fd is taken. */
+void gate_policy_first(struct gate *gate, const struct msg_gate_policy *msg,
+		       int fd);
+/* The same while it serves: all of it is in force, and what goes on and is no
+ * longer allowed is cut; or nothing is changed. The warden is told. */
+void gate_policy_replace(struct gate *gate, const struct msg_gate_policy *msg,
+			 int fd);
+/* From here on expired rules are noticed. 0 or -errno. */
+int gate_policy_watch(struct gate *gate);
+void gate_policy_unwatch(struct gate *gate);
+
+/* Has the kernel let in what gate->policy allows at @now_s, and nothing that
+ * only @old allowed at @since_s; @old NULL: it is not known what the kernel
+ * has. */
+int gate_publish_changes(struct gate *gate, const struct policy *old,
+			 int64_t since_s, int64_t now_s);
+/* Real addresses that a literal range of @old covered: the warden has closed
+ * those ranges, and may have closed too much. */
+int gate_publish_uncovered(struct gate *gate, const struct policy *old,
+			   int64_t now_s);
 
 /* Fills gate->services. */
 void gate_services_init(struct gate *gate);

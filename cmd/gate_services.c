@@ -40,14 +40,81 @@ static void service_resolve_cancel(void *ctx, struct lookup *lookup)
 	resolver_cancel(gate->resolver, lookup);
 }
 
+static void service_resolve_records(void *ctx, const char *host, uint16_t type,
+				    struct record_lookup *lookup)
+{
+	struct gate *gate = ctx;
+
+	resolver_lookup_records(gate->resolver, host, type, lookup);
+}
+
+static void service_resolve_records_cancel(void *ctx,
+					   struct record_lookup *lookup)
+{
+	struct gate *gate = ctx;
+
+	resolver_cancel_records(gate->resolver, lookup);
+}
+
+static struct gate_sandbox *own_of(struct sandbox *sandbox)
+{
+	return CONTAINER_OF(sandbox, struct gate_sandbox, pub);
+}
+
 static enum reason service_admit(void *ctx, struct sandbox *sandbox,
 				 const char *host, const struct rule *rule)
 {
-	struct gate_sandbox *own =
-		CONTAINER_OF(sandbox, struct gate_sandbox, pub);
+	(void)ctx;
+	return lease_admit(own_of(sandbox)->names, sandbox->policy, host, rule);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static bool service_rate(void *ctx, struct sandbox *sandbox, enum rate rate)
+{
+	const struct limits *limits = policy_limits(sandbox->policy);
 
 	(void)ctx;
-	return lease_admit(own->names, sandbox->policy, host, rule);
+	return counters_take(own_of(sandbox)->counters, rate,
+			     rate == RATE_DNS ? limits->dns_per_second
+					      : limits->connections_per_second,
+			     now_ms());
+}
+
+static enum reason service_meters(void *ctx, struct sandbox *sandbox,
+				  const struct rule *rule,
+				  struct meters *ret_meters)
+{
+	struct meters meters;
+
+	(void)ctx;
+	if (counters_meters(own_of(sandbox)->counters,
+			    policy_limits(sandbox->policy), rule, &meters) ||
+	    !meters_room(&meters, UP) || !meters_room(&meters, DOWN))
+		return REASON_LIMIT_BYTES;
+	*ret_meters = meters;
+	return REASON_RULE;
+}
+
+static int service_bind(void *ctx, struct sandbox *sandbox, const char *host,
+			const struct ip *ip)
+{
+	(void)ctx;
+	return lease_bind(own_of(sandbox)->names, host, ip);
+}
+
+static size_t service_names_at(void *ctx, struct sandbox *sandbox,
+			       const struct ip *ip, const char *ret_name[],
+			       size_t max)
+{
+	(void)ctx;
+	return lease_names_at(own_of(sandbox)->names, ip, ret_name, max);
 }
 
 static const char *service_lease_of(void *ctx, struct sandbox *sandbox,
@@ -111,22 +178,33 @@ static const struct endpoint *service_self(void *ctx, size_t *ret_count)
 
 /* --- publication --------------------------------------------------------- */
 
-static bool lease_slot(const struct ip *ip, size_t *ret_slot)
-{
-	uint32_t offset = ip_v4_value(ip) - LEASE_POOL_BASE;
+/* What is no lease, but a real address, may be of several names, each with its
+ * own ports: the kernel is told each time. */
+#define NO_SLOT LEASE_MAX
 
-	if (ip->len != 4 || offset > LEASE_MAX || offset == 0)
-		return false;
-	*ret_slot = offset - 1;
-	return true;
+static size_t lease_slot(const struct sandbox *sandbox, const char *host,
+			 const struct ip *ip)
+{
+	const char *leased =
+		sandbox->leases ? lease_name(sandbox->leases, ip) : NULL;
+
+	if (!leased || strcmp(leased, host) != 0)
+		return NO_SLOT;
+	return ip_v4_value(ip) - LEASE_POOL_BASE - 1;
+}
+
+static bool is_published(const struct gate_sandbox *sandbox, size_t slot)
+{
+	return slot != NO_SLOT &&
+	       sandbox->published[slot / 64] >> slot % 64 & 1;
 }
 
 static int send_publish(struct gate *gate, struct sandbox *sandbox,
-			const char *host, const struct ip *lease, uint64_t id)
+			const char *host, const struct ip *ip, uint64_t id)
 {
 	struct msg_publish msg = { .id = id,
 				   .sandbox = sandbox->id,
-				   .dst = { .ip = *lease, .bits = 32 } };
+				   .dst = { .ip = *ip, .bits = 32 } };
 
 	msg.count = (uint32_t)policy_ports(sandbox->policy, host, time(NULL),
 					   msg.port, MSG_PORTS_MAX);
@@ -136,27 +214,25 @@ static int send_publish(struct gate *gate, struct sandbox *sandbox,
 }
 
 static void service_publish(void *ctx, struct sandbox *sandbox,
-			    const char *host, const struct ip *lease,
+			    const char *host, const struct ip *ip,
 			    struct wait *wait)
 {
 	struct gate *gate = ctx;
-	struct gate_sandbox *own =
-		CONTAINER_OF(sandbox, struct gate_sandbox, pub);
-	size_t slot;
+	size_t slot = lease_slot(sandbox, host, ip);
 	int err;
 
-	if (!lease_slot(lease, &slot)) {
+	if (ip->len != 4) {
 		wait->done(wait, -EINVAL);
 		return;
 	}
-	if (own->published[slot / 64] >> slot % 64 & 1) {
+	if (is_published(own_of(sandbox), slot)) {
 		wait->done(wait, 0);
 		return;
 	}
 	/* The slot rides in the id, so that the answer says which it was. */
-	wait->seq = gate->next_publish++ * LEASE_MAX + slot;
-	wait->owner = own;
-	err = send_publish(gate, sandbox, host, lease, wait->seq);
+	wait->seq = gate->next_publish++ * (NO_SLOT + 1) + slot;
+	wait->owner = own_of(sandbox);
+	err = send_publish(gate, sandbox, host, ip, wait->seq);
 	if (err) {
 		wait->seq = 0;
 		wait->done(wait, err);
@@ -187,9 +263,11 @@ void gate_published(struct gate *gate, const struct msg_published *msg)
 		return; /* who asked is gone */
 	if (msg->status == 0) {
 		struct gate_sandbox *sandbox = wait->owner;
-		size_t slot = msg->id % LEASE_MAX;
+		size_t slot = msg->id % (NO_SLOT + 1);
 
-		sandbox->published[slot / 64] |= UINT64_C(1) << slot % 64;
+		if (slot != NO_SLOT)
+			sandbox->published[slot / 64] |= UINT64_C(1)
+							 << slot % 64;
 	}
 	TAILQ_REMOVE(&gate->publishing, wait, entry);
 	wait->seq = 0;
@@ -206,7 +284,13 @@ void gate_services_init(struct gate *gate)
 		.record_cancel = service_record_cancel,
 		.resolve = service_resolve,
 		.resolve_cancel = service_resolve_cancel,
+		.resolve_records = service_resolve_records,
+		.resolve_records_cancel = service_resolve_records_cancel,
 		.admit = service_admit,
+		.rate = service_rate,
+		.meters = service_meters,
+		.bind = service_bind,
+		.names_at = service_names_at,
 		.publish = service_publish,
 		.publish_cancel = service_publish_cancel,
 		.lease_of = service_lease_of,

@@ -23,9 +23,7 @@
 #define DNS_PORT	 53
 #define TRANSPARENT_PORT 3129
 
-/* The /30s between gateway and sandboxes: the upper half of 198.18.0.0/15
- * (benchmarking, RFC 2544), whose lower half are the leases. */
-#define LINK_BASE 0xc6130000u
+#define LINK_BASE GATEWAY_LINK_BASE
 #define LINK_BITS 30
 
 #define VETH_HERE    "sp0"
@@ -112,25 +110,6 @@ static int make_rules(struct gateway *g)
 	return ruleset_install(g->nft, &g->spec);
 }
 
-static int add_literals(struct gateway *g, const struct policy *policy)
-{
-	const struct port_range *ports;
-	struct cidr cidr;
-	size_t count;
-	int err;
-
-	for (size_t i = 0; policy_literal(policy, i, &cidr, &ports, &count);
-	     i++) {
-		if (cidr.ip.len != 4)
-			continue; /* there is no IPv6 in a sandbox */
-		err = ruleset_flow_add(g->nft, g->link.ifname, &cidr, ports,
-				       count);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 static int make_link(struct gateway *g)
 {
 	struct cidr here = { .ip = g->link.gateway, .bits = LINK_BITS };
@@ -178,7 +157,7 @@ static int open_all(const struct policy *policy, struct gateway *g,
 	if (err)
 		return explain(err, "connecting the sandbox", NULL, reterr,
 			       cap);
-	err = add_literals(g, policy);
+	err = gateway_literals(g, NULL, policy);
 	if (err)
 		return explain(err, "opening the policy's addresses", NULL,
 			       reterr, cap);
@@ -234,17 +213,4 @@ void gateway_close(struct gateway *gateway)
 		close_fd(&gateway->socket[i]);
 	netns_close(&gateway->sandbox);
 	netns_close(&gateway->ns);
-}
-
-int gateway_publish(struct gateway *gateway, const struct msg_publish *msg)
-{
-	const struct cidr pool = { .ip = ip_v4(LEASE_POOL_BASE), .bits = 16 };
-
-	/* A gate that went over to the enemy opens nothing but its own names.
-	 */
-	if (msg->dst.bits != 32 || !cidr_contains(&pool, &msg->dst.ip) ||
-	    msg->count == 0 || msg->count > MSG_PORTS_MAX)
-		return -EPERM;
-	return ruleset_flow_add(gateway->nft, gateway->link.ifname, &msg->dst,
-				msg->port, msg->count);
 }

@@ -13,6 +13,19 @@
 
 #define GATEWAY_PROXY_PORT 3128
 
+/* The /30s between gateway and sandboxes: the upper half of 198.18.0.0/15
+ * (benchmarking, RFC 2544), whose lower half are the leases. */
+#define GATEWAY_LINK_BASE 0xc6130000u
+
+/* Changes that are put off, to be made in one batch. */
+#define GATEWAY_CHANGES_MAX 256
+
+struct gateway_changes {
+	struct ruleset_flow gone[GATEWAY_CHANGES_MAX],
+		want[GATEWAY_CHANGES_MAX];
+	size_t gones, wants;
+};
+
 struct gateway {
 	struct netns ns, sandbox;
 	struct nft *nft;
@@ -21,6 +34,7 @@ struct gateway {
 	uint32_t ifindex;
 	int socket[GATE_SOCKET_COUNT]; /* -1: none */
 	char digest[65];	       /* of the ruleset as read back */
+	struct gateway_changes changes;
 };
 
 /* The sandbox's namespace alone, with nothing in it that leads out: there its
@@ -34,7 +48,30 @@ int gateway_open(const struct policy *policy, struct gateway *gateway,
 void gateway_close(struct gateway *gateway);
 
 /* The gate asks to let TCP to a lease through. Only synthetic addresses may be
- * opened so. 0 or -errno. */
-int gateway_publish(struct gateway *gateway, const struct msg_publish *msg);
+ * opened so, unless @policy has real answers. @fresh: nothing can be there that
+ * an earlier gate has opened. 0 or -errno. */
+int gateway_publish(struct gateway *gateway, const struct policy *policy,
+		    const struct msg_publish *msg, bool fresh);
+
+/* The same, and the opposite, but sometime before gateway_flush(): after a
+ * change of policy there are many. What @policy allows literally stays. 0 or
+ * -errno. */
+int gateway_publish_later(struct gateway *gateway, const struct policy *policy,
+			  const struct msg_publish *msg);
+int gateway_withdraw_later(struct gateway *gateway, const struct policy *policy,
+			   const struct msg_publish *msg);
+int gateway_flush(struct gateway *gateway, const struct policy *policy);
+
+/* The literal ranges of @policy are let through, those of @old (may be NULL)
+ * no longer. 0 or -errno. */
+int gateway_literals(struct gateway *gateway, const struct policy *old,
+		     const struct policy *policy);
+
+/* Closes everything but the literal ranges of @policy: what a gate had opened
+ * that can't be asked any more. 0 or -errno. */
+int gateway_sweep(struct gateway *gateway, const struct policy *policy);
+
+/* Reads the rules back. 0, or -errno and what differs in @reterr. */
+int gateway_verify(struct gateway *gateway, char *reterr, size_t cap);
 
 #endif

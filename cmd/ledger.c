@@ -53,7 +53,7 @@ struct link {
 	int fd; /* -1: free */
 	unsigned number;
 	bool mute;	/* it no longer reads acknowledgements */
-	bool warden;	/* may open and close the session */
+	bool warden;	/* may open and close the session, change its policy */
 	uint64_t taken; /* number of the last record of it in the batch */
 	uint64_t acked;
 };
@@ -157,6 +157,22 @@ static int release(struct ledger *ledger, bool quiet)
 	return 1;
 }
 
+static bool is_wardens(enum event_kind kind)
+{
+	return kind == EVENT_SESSION_OPEN || kind == EVENT_SESSION_CLOSE ||
+	       kind == EVENT_POLICY;
+}
+
+/* What is written from here on is under another policy. */
+static void note_policy(struct ledger *ledger, const struct audit_event *event)
+{
+	const char *digest = record_policy_digest(event->detail);
+
+	if (digest)
+		snprintf(ledger->start.policy_digest,
+			 sizeof(ledger->start.policy_digest), "%s", digest);
+}
+
 /* 1, or 0 if it was no record and the link is cut off; -errno: log lost. */
 static int take_message(struct ledger *ledger, struct link *link,
 			const uint8_t *data, size_t len)
@@ -167,13 +183,14 @@ static int take_message(struct ledger *ledger, struct link *link,
 
 	if (record_decode(data, len, &event, &seq, ledger->text) < 0 ||
 	    seq <= link->taken || ledger->held.link == link ||
-	    (!link->warden && (event.kind == EVENT_SESSION_OPEN ||
-			       event.kind == EVENT_SESSION_CLOSE)))
+	    (!link->warden && is_wardens(event.kind)))
 		return link_cut(ledger, link);
 	if (event.kind == EVENT_SESSION_CLOSE && !ledger->held.link) {
 		hold(&ledger->held, link, data, len);
 		return 1;
 	}
+	if (event.kind == EVENT_POLICY)
+		note_policy(ledger, &event);
 	r = write_event(ledger, &event);
 	if (r < 0)
 		return r;

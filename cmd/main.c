@@ -21,10 +21,12 @@ static int ledger_command(int argc, char **argv)
 static const struct command commands[] = {
 	{ "run", run_main, "run a command that reaches allowed hosts only" },
 	{ "serve", serve_main, "the gate alone, on given addresses" },
+	{ "reload", reload_main, "read the policy of a running one again" },
 	{ "presets", presets_main, "list the built-in sets of hosts" },
 	{ "check", check_main, "is a policy valid, and is it wise?" },
 	{ "explain", explain_main, "what a policy makes of one host, and why" },
 	{ "diff", diff_main, "what two policies let reach differently" },
+	{ "learn", learn_main, "write a policy from the logs of sessions" },
 	{ "gate", gate_main, NULL },
 	{ "ledger", ledger_command, NULL },
 };

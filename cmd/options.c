@@ -19,6 +19,7 @@ enum option_code {
 	OPT_DENY,
 	OPT_PERMIT,
 	OPT_POLICY,
+	OPT_OBSERVE,
 	OPT_LOG,
 	OPT_NAME,
 	OPT_USER,
@@ -39,6 +40,7 @@ enum option_code {
 		{ "deny", required_argument, NULL, OPT_DENY },     \
 		{ "permit", required_argument, NULL, OPT_PERMIT }, \
 		{ "policy", required_argument, NULL, OPT_POLICY }, \
+		{ "observe", no_argument, NULL, OPT_OBSERVE },     \
 		{ "log", required_argument, NULL, OPT_LOG },       \
 		{ "name", required_argument, NULL, OPT_NAME },     \
 		{ "quiet", no_argument, NULL, OPT_QUIET },         \
@@ -72,7 +74,14 @@ static const char common_help[] =
 	"and 80\n"
 	"  --deny WHAT       deny HOST, HOST:PORT or '*.HOST'; wins over --allow\n"
 	"  --permit CIDR     names may resolve to this private range\n"
-	"  --policy FILE     a YAML policy; may be combined with the above\n"
+	"  --policy FILE     a YAML policy; may be combined with the above, and "
+	"given again:\n"
+	"                    all of them hold. Without: $SALLYPORT_POLICY, or "
+	"else\n"
+	"                    $XDG_CONFIG_HOME/sallyport/policy.yaml "
+	"(~/.config/...)\n"
+	"  --observe         enforce nothing of the policy, but record what it "
+	"would refuse\n"
 	"  --log DIR         where audit.jsonl goes (default: a directory a "
 	"session under\n"
 	"                    $XDG_STATE_HOME/sallyport; for root "
@@ -153,26 +162,35 @@ bool options_duration(const char *text, unsigned *ret_ms)
 static void add_part(struct options *o, enum bundle_kind kind,
 		     const char *origin, const char *text)
 {
-	int err = bundle_add(&o->bundle, kind, origin, text, strlen(text));
+	int err =
+		bundle_add(&o->policy.words, kind, origin, text, strlen(text));
 
 	if (err)
 		die(EXIT_SALLYPORT, "%s %s: %s", origin, text, strerror(-err));
+	if (kind == BUNDLE_ALLOW || kind == BUNDLE_OBSERVE)
+		o->policy.allows = true;
 }
 
 static void add_policy(enum options_for which, struct options *o,
 		       const char *path)
 {
-	struct policy_error error;
-	int err;
-
-	if (o->policy_paths == OPTION_PATHS_MAX)
+	if (o->policy.paths == POLICY_PATHS_MAX)
 		bad(which, "too many --policy options", NULL);
-	err = bundle_add_policy(&o->bundle, path, &error);
+	o->policy.path[o->policy.paths++] = path;
+}
+
+/* Now, as it may come by a pipe. */
+static void read_policy(struct options *o)
+{
+	struct policy_error error;
+	int err = policy_choose(&o->policy, &error);
+
+	if (!err)
+		err = policy_read(&o->policy, &o->bundle, &error);
 	if (err == -EINVAL)
 		die(EXIT_SALLYPORT, "%s", error.text);
 	if (err)
-		die(EXIT_SALLYPORT, "%s: %s", path, strerror(-err));
-	o->policy_path[o->policy_paths++] = path;
+		die(EXIT_SALLYPORT, "policy: %s", strerror(-err));
 }
 
 static void parse_endpoint(enum options_for which, const char *text,
@@ -205,6 +223,9 @@ static void apply(enum options_for which, struct options *o, int code)
 		break;
 	case OPT_POLICY:
 		add_policy(which, o, optarg);
+		break;
+	case OPT_OBSERVE:
+		add_part(o, BUNDLE_OBSERVE, "--observe", "");
 		break;
 	case OPT_LOG:
 		o->log_dir = optarg;
@@ -302,9 +323,11 @@ void options_parse(enum options_for which, int argc, char **argv,
 		    "COMMAND",
 		    NULL);
 	}
+	read_policy(ret);
 }
 
 void options_free(struct options *options)
 {
+	policy_choice_free(&options->policy);
 	bundle_free(&options->bundle);
 }

@@ -8,16 +8,14 @@
 #include <stdbool.h>
 
 #include "base/addr.h"
-#include "policy/bundle.h"
+#include "cmd/policy_file.h"
 #include "policy/services.h"
 
-#define OPTION_PATHS_MAX   16
 #define OPTION_CLIENTS_MAX 32
 
 struct options {
-	struct bundle bundle; /* --policy, --allow, --deny, --permit */
-	const char *policy_path[OPTION_PATHS_MAX];
-	size_t policy_paths;
+	struct policy_choice policy;
+	struct bundle bundle; /* of it, as read at the start */
 	const char *log_dir, *name, *user;
 	bool quiet, json, verbose;
 	unsigned timeout_ms; /* 0: none */

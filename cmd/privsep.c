@@ -53,7 +53,8 @@ static bool tally_row_ok(const struct msg *msg)
 
 	return TEXT_OK(row->host) && TEXT_OK(row->rule) &&
 	       TEXT_OK(row->protocol) && row->allow <= 1 &&
-	       row->door < DOOR_COUNT && row->reason < REASON_COUNT;
+	       row->door < DOOR_COUNT && row->reason < REASON_COUNT &&
+	       row->observed < REASON_COUNT;
 }
 
 static bool gate_start_ok(const struct msg *msg)
@@ -112,6 +113,11 @@ static bool publish_ok(const struct msg *msg)
 	return true;
 }
 
+static bool reloaded_ok(const struct msg *msg)
+{
+	return msg->reloaded.status <= 0 && TEXT_OK(msg->reloaded.text);
+}
+
 static const struct msg_spec {
 	bool known;
 	bool fd;
@@ -148,6 +154,10 @@ static const struct msg_spec {
 	[MSG_GATE_READY] = { true, false, 0, NULL },
 	[MSG_GATE_PUBLISH] = { true, false, sizeof(struct msg_publish),
 			       publish_ok },
+	[MSG_GATE_WITHDRAW] = { true, false, sizeof(struct msg_publish),
+				publish_ok },
+	[MSG_GATE_RELOADED] = { true, false, sizeof(struct msg_reloaded),
+				reloaded_ok },
 };
 
 /* On the wire: the type, then the payload. */

@@ -24,8 +24,8 @@ enum msg_type {
 	/* warden -> gate */
 	MSG_GATE_START,	  /* struct msg_gate_start */
 	MSG_GATE_LEDGER,  /* fd: socket to the ledger */
-	MSG_GATE_POLICY,  /* struct msg_gate_policy; fd: sealed memfd, a bundle
-			   */
+	MSG_GATE_POLICY,  /* struct msg_gate_policy; fd: sealed memfd, a bundle;
+			     again while it serves: another policy */
 	MSG_GATE_SANDBOX, /* struct msg_gate_sandbox; fd: lease table */
 	MSG_GATE_SOCKET,  /* struct msg_gate_socket; fd: a socket */
 	MSG_GATE_SERVERS, /* struct msg_gate_servers */
@@ -35,7 +35,10 @@ enum msg_type {
 	MSG_GATE_PUBLISHED, /* struct msg_published */
 	/* gate -> warden */
 	MSG_GATE_READY,
-	MSG_GATE_PUBLISH, /* struct msg_publish */
+	MSG_GATE_PUBLISH,  /* struct msg_publish */
+	MSG_GATE_WITHDRAW, /* struct msg_publish: let in no longer; no answer */
+	MSG_GATE_RELOADED, /* struct msg_reloaded: to a policy while it served
+			    */
 	MSG_TYPE_COUNT
 };
 
@@ -106,7 +109,7 @@ struct msg_gate_uplink {
 #define MSG_PORTS_MAX 64
 
 struct msg_publish {
-	uint64_t id;
+	uint64_t id; /* 0: no answer is wanted */
 	uint32_t sandbox;
 	struct cidr dst;
 	uint32_t count;
@@ -116,6 +119,11 @@ struct msg_publish {
 struct msg_published {
 	uint64_t id;
 	int32_t status;
+};
+
+struct msg_reloaded {
+	int32_t status; /* 0: it is in force; -errno: the old one still is */
+	char text[512]; /* and why */
 };
 
 struct msg {
@@ -135,6 +143,7 @@ struct msg {
 		struct msg_gate_uplink gate_uplink;
 		struct msg_publish publish;
 		struct msg_published published;
+		struct msg_reloaded reloaded;
 	};
 };
 

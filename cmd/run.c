@@ -12,32 +12,26 @@
  */
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/gateway.h"
 #include "cmd/options.h"
+#include "cmd/reload.h"
+#include "cmd/run_view.h"
 #include "cmd/session.h"
 #include "cmd/summary.h"
 #include "cmd/warden.h"
-#include "launch/isolate.h"
 #include "launch/process.h"
 #include "launch/userns.h"
 
 /* From a polite SIGTERM at the time limit to the end. */
 #define TERM_GRACE_S 2
-
-/* A uid that nobody uses gets root's home, emptied. */
-#define ROOT_HOME "/root"
 
 extern char **environ;
 
@@ -48,10 +42,8 @@ struct run {
 	struct gateway gateway;
 	struct process process;
 	struct process_spec spec;
-	char cwd[PATH_MAX];
-	char hidden[OPTION_PATHS_MAX + 4][PATH_MAX];
-	const char *hide[OPTION_PATHS_MAX + 4];
-	char home[PATH_MAX];
+	struct run_view view;
+	struct reload reload;
 	struct event_base *base;
 	struct event *timer, *died, *signals;
 	int signal_fd;
@@ -70,170 +62,6 @@ static uint64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
-/* --- who runs, and what it must not see ---------------------------------- */
-
-static void choose_user(struct run *run)
-{
-	const char *name = run->options.user;
-	const struct passwd *pw;
-
-	if (!session_root()) {
-		if (name)
-			die(EXIT_SALLYPORT, "--user needs root");
-		run->spec.uid = getuid();
-		run->spec.gid = getgid();
-		return;
-	}
-	run->spec.as_root = true;
-	if (!name) {
-		run->spec.synthetic = true;
-		run->spec.uid = ISOLATE_UID_SANDBOX + (uid_t)getpid() % 50000;
-		run->spec.gid = run->spec.uid;
-		snprintf(run->home, sizeof(run->home), "%s", ROOT_HOME);
-		return;
-	}
-	pw = getpwnam(name);
-	if (!pw)
-		die(EXIT_SALLYPORT, "there is no user '%s'", name);
-	if (pw->pw_uid == 0)
-		die(EXIT_SALLYPORT, "--user root: a sandbox is never root");
-	run->spec.uid = pw->pw_uid;
-	run->spec.gid = pw->pw_gid;
-	snprintf(run->home, sizeof(run->home), "%s", pw->pw_dir);
-}
-
-static void hide(struct run *run, const char *path)
-{
-	AUTO_FREE char *real = realpath(path, NULL);
-	size_t i = run->spec.hides;
-
-	if (!real || strlen(real) >= PATH_MAX || i == ARRAY_SIZE(run->hide))
-		return; /* what is not there can't be seen */
-	snprintf(run->hidden[i], PATH_MAX, "%s", real);
-	run->hide[i] = run->hidden[i];
-	run->spec.hides++;
-}
-
-static bool below_cwd(const struct run *run, const char *path)
-{
-	size_t len = strlen(run->cwd);
-
-	return strncmp(path, run->cwd, len) == 0 && path[len] == '/';
-}
-
-/* What hides a file hides what its path leads to now. A link on the way that
- * the command can replace would lead the next session elsewhere. */
-static void refuse_link(const struct run *run, const char *path)
-{
-	AUTO_FREE char *real = realpath(path, NULL);
-	size_t len = strlen(run->cwd);
-	char named[2 * PATH_MAX];
-
-	if (!real)
-		return;
-	snprintf(named, sizeof(named), "%s%s%s", *path == '/' ? "" : run->cwd,
-		 *path == '/' ? "" : "/", path);
-	for (char *end = named + len; (end = strchr(end + 1, '/')) || true;) {
-		struct stat st;
-
-		if (end)
-			*end = '\0';
-		if (below_cwd(run, named) && lstat(named, &st) == 0 &&
-		    S_ISLNK(st.st_mode))
-			die(EXIT_SALLYPORT,
-			    "%s is a link that the command could replace\n"
-			    "Name what it leads to, or start from another "
-			    "working directory.",
-			    named);
-		if (!end)
-			return;
-		*end = '/';
-	}
-}
-
-/* An open directory is a way around the command's view of the files; and a
- * policy that comes by a redirection could be opened again for writing. */
-static void check_descriptors(const struct run *run)
-{
-	struct stat st, policy;
-
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		if (fstat(fd, &st) < 0)
-			continue;
-		if (S_ISDIR(st.st_mode))
-			die(EXIT_SALLYPORT,
-			    "file descriptor %d is a directory, and would lead "
-			    "the command around its sandbox",
-			    fd);
-		for (size_t i = 0; i < run->options.policy_paths; i++) {
-			if (stat(run->options.policy_path[i], &policy) < 0 ||
-			    policy.st_dev != st.st_dev ||
-			    policy.st_ino != st.st_ino)
-				continue;
-			AUTO_FD int null =
-				open("/dev/null", O_RDWR | O_CLOEXEC);
-			if (null < 0 || dup2(null, fd) < 0)
-				die(EXIT_SALLYPORT, "/dev/null: %s",
-				    strerror(errno));
-		}
-	}
-}
-
-/* A directory that later runs will trust must not be left for the sandbox to
- * create. */
-static void hide_config(struct run *run)
-{
-	const char *home = getenv("HOME"), *config = getenv("XDG_CONFIG_HOME");
-	char path[PATH_MAX];
-	struct stat st;
-	int len;
-
-	if (config && *config == '/')
-		len = snprintf(path, sizeof(path), "%s/sallyport", config);
-	else if (home && *home == '/')
-		len = snprintf(path, sizeof(path), "%s/.config/sallyport",
-			       home);
-	else
-		return;
-	if (len < 0 || (size_t)len >= sizeof(path))
-		return;
-	/* Made only where the command could make it, and in no home but ours: a
-	 * root that was called by sudo keeps out of its caller's. */
-	if (below_cwd(run, path) &&
-	    lstat(config && *config == '/' ? config : home, &st) == 0 &&
-	    S_ISDIR(st.st_mode) && st.st_uid == geteuid())
-		session_mkdir(path);
-	refuse_link(run, path);
-	hide(run, path);
-}
-
-static void choose_view(struct run *run)
-{
-	if (!getcwd(run->cwd, sizeof(run->cwd)))
-		die(EXIT_SALLYPORT, "the working directory: %s",
-		    strerror(errno));
-	run->spec.cwd = run->cwd;
-	run->spec.hide = run->hide;
-	hide(run, run->session.dir);
-	if (*run->session.home) {
-		session_mkdir(run->session.home);
-		hide(run, run->session.home);
-	}
-	hide_config(run);
-	hide(run, "/etc/sallyport");
-	for (size_t i = 0; i < run->options.policy_paths; i++) {
-		refuse_link(run, run->options.policy_path[i]);
-		hide(run, run->options.policy_path[i]);
-	}
-	if (run->options.log_dir)
-		refuse_link(run, run->options.log_dir);
-	if (below_cwd(run, run->session.dir) && !run->options.quiet)
-		log_warn(
-			"the log lies below the working directory: the command "
-			"can't reach this one, but logs of earlier sessions "
-			"there");
 }
 
 static void choose_terminal(struct run *run)
@@ -293,7 +121,8 @@ static void prepare_process(struct run *run)
 	spec->netns = run->gateway.sandbox.fd;
 	spec->argv = run->options.argv;
 	spec->resolv_conf = resolv;
-	spec->env = process_env(environ, proxy, *run->home ? run->home : NULL);
+	spec->env = process_env(environ, proxy,
+				*run->view.home ? run->view.home : NULL);
 	if (!spec->env)
 		die(EXIT_SALLYPORT, "out of memory");
 	err = process_prepare(spec, &run->process, why, sizeof(why));
@@ -308,7 +137,7 @@ static void prepare_process(struct run *run)
 
 static void record_open(struct run *run)
 {
-	char detail[256];
+	char detail[800];
 	struct audit_event event = { .kind = EVENT_SESSION_OPEN,
 				     .sandbox = 1,
 				     .verdict = { .allow = true },
@@ -316,9 +145,10 @@ static void record_open(struct run *run)
 				     .detail = detail };
 
 	snprintf(detail, sizeof(detail),
-		 "command %.100s; ruleset sha256:%s; separation %s",
+		 "command %.100s; ruleset sha256:%s; separation %s; policy %s",
 		 run->options.argv[0], run->gateway.digest,
-		 run->spec.as_root ? "uid" : "namespace");
+		 run->spec.as_root ? "uid" : "namespace",
+		 run->session.policy_text);
 	if (warden_record(&run->warden, &event))
 		die(EXIT_SALLYPORT, "the ledger does not take records");
 }
@@ -404,6 +234,24 @@ static void add(struct run *run, struct event **ret, int fd,
 		die(EXIT_SALLYPORT, "out of memory");
 }
 
+static bool exposed(void *arg, const char *path)
+{
+	const struct run *run = arg;
+
+	return run_view_exposes(&run->view, run->process.init, path);
+}
+
+static void listen_for_reloads(struct run *run)
+{
+	run->reload = (struct reload){ .options = &run->options,
+				       .session = &run->session,
+				       .warden = &run->warden,
+				       .what = "run",
+				       .exposed = exposed,
+				       .arg = run };
+	reload_listen(&run->reload);
+}
+
 static void watch(struct run *run)
 {
 	unsigned ms = run->options.timeout_ms;
@@ -419,10 +267,12 @@ static void watch(struct run *run)
 	add(run, &run->signals, run->signal_fd, on_signal, run, NULL);
 	if (ms)
 		add(run, &run->timer, -1, on_time, run, &limit);
+	reload_attach(&run->reload, run->base);
 	run->started_ms = now_ms();
 	if (process_start(&run->process))
 		die(EXIT_SALLYPORT, "the sandbox did not start");
 	event_base_dispatch(run->base);
+	reload_close(&run->reload);
 	run->status = process_wait(&run->process);
 }
 
@@ -454,8 +304,8 @@ static int finish(struct run *run)
 	if (run->timed_out)
 		log_err("the command was ended after its time limit");
 	if (!run->options.quiet)
-		summary_print(stderr, &tally, run->session.log,
-			      run->options.json);
+		summary_print(stderr, &tally, run->session.policy_text,
+			      run->session.log, run->options.json);
 	return err && run->status == 0 ? EXIT_SALLYPORT : run->status;
 }
 
@@ -471,6 +321,7 @@ static void release(struct run *run)
 	gateway_close(&run->gateway);
 	event_base_free(run->base);
 	session_close(&run->session);
+	run_view_free(&run->view);
 	options_free(&run->options);
 	close(run->signal_fd);
 }
@@ -485,12 +336,13 @@ int run_main(int argc, char **argv)
 	options_parse(OPTIONS_RUN, argc, argv, &run.options);
 	if (run.options.verbose)
 		log_init("sallyport", LOG_LEVEL_INFO);
-	choose_user(&run);
-	check_descriptors(&run);
+	run_view_user(&run.view, &run.options, &run.spec);
+	run_view_descriptors(&run.options);
 	session_open(&run.options, &run.session);
-	choose_view(&run);
+	run_view_choose(&run.view, &run.options, &run.session, &run.spec);
 	choose_terminal(&run);
 	block_signals(&run);
+	listen_for_reloads(&run);
 	if (!run.spec.as_root && userns_enter(why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
 	begin_boundary(&run);

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/options.h"
+#include "cmd/reload.h"
 #include "cmd/session.h"
 #include "cmd/summary.h"
 #include "cmd/warden.h"
@@ -25,6 +26,7 @@ struct serve {
 	struct options options;
 	struct session session;
 	struct warden warden;
+	struct reload reload;
 	struct event_base *base;
 	int signal_fd;
 	bool root, failed;
@@ -83,11 +85,29 @@ static void on_failed(void *arg, const char *why)
 	event_base_loopbreak(serve->base);
 }
 
+static void reload(struct serve *serve)
+{
+	struct policy_error error;
+
+	if (reload_now(&serve->reload, &error))
+		log_err("%s\nThe old policy stays in force.", error.text);
+	else if (!serve->options.quiet)
+		fprintf(stderr, "sallyport: policy sha256:%s\n",
+			policy_digest(serve->session.policy));
+}
+
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
+	struct signalfd_siginfo info;
+	struct serve *serve = arg;
+
 	(void)what;
-	event_base_loopbreak(arg);
+	while (read(fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGHUP)
+			reload(serve);
+		else
+			event_base_loopbreak(serve->base);
+	}
 }
 
 static void block_signals(struct serve *serve)
@@ -106,12 +126,15 @@ static void block_signals(struct serve *serve)
 static void start(struct serve *serve)
 {
 	struct warden *w = &serve->warden;
+	char detail[600];
 	struct audit_event opened = { .kind = EVENT_SESSION_OPEN,
 				      .sandbox = 1,
 				      .verdict = { .allow = true },
-				      .detail = "serve" };
+				      .detail = detail };
 	int err;
 
+	snprintf(detail, sizeof(detail), "serve; policy %s",
+		 serve->session.policy_text);
 	w->root = serve->root;
 	w->bundle = &serve->options.bundle;
 	w->policy = serve->session.policy;
@@ -139,13 +162,15 @@ static void loop(struct serve *serve)
 	if (!serve->base || warden_attach(&serve->warden, serve->base))
 		die(EXIT_SALLYPORT, "event loop: out of memory");
 	signals = event_new(serve->base, serve->signal_fd, EV_READ | EV_PERSIST,
-			    on_signal, serve->base);
+			    on_signal, serve);
 	if (!signals || event_add(signals, NULL))
 		die(EXIT_SALLYPORT, "event loop: out of memory");
+	reload_attach(&serve->reload, serve->base);
 	if (!serve->options.quiet)
 		fprintf(stderr, "sallyport: serving; log: %s\n",
 			serve->session.log);
 	event_base_dispatch(serve->base);
+	reload_close(&serve->reload);
 	event_free(signals);
 }
 
@@ -162,8 +187,8 @@ static int finish(struct serve *serve)
 		log_err("the log may be incomplete: %s: %s", serve->session.log,
 			strerror(-err));
 	if (!serve->options.quiet)
-		summary_print(stderr, &tally, serve->session.log,
-			      serve->options.json);
+		summary_print(stderr, &tally, serve->session.policy_text,
+			      serve->session.log, serve->options.json);
 	return err || serve->failed ? EXIT_SALLYPORT : 0;
 }
 
@@ -179,6 +204,11 @@ int serve_main(int argc, char **argv)
 	bind_all(&serve);
 	set_clients(&serve);
 	block_signals(&serve);
+	serve.reload = (struct reload){ .options = &serve.options,
+					.session = &serve.session,
+					.warden = &serve.warden,
+					.what = "serve" };
+	reload_listen(&serve.reload);
 	serve.root = session_root();
 	if (!serve.root && userns_enter(why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);

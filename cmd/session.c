@@ -27,6 +27,25 @@ static void build_policy(const struct options *options, struct session *s)
 		die(EXIT_SALLYPORT, "%s", error.text);
 	if (err)
 		die(EXIT_SALLYPORT, "policy: %s", strerror(-err));
+	policy_describe(&options->policy, &options->bundle, s->policy_text,
+			sizeof(s->policy_text));
+}
+
+static void say_policy(const struct options *options, const struct session *s)
+{
+	char dir[PATH_MAX];
+
+	if (policy_observes(s->policy))
+		log_warn("observing: what the policy refuses is let through "
+			 "and recorded; only private addresses, limits and "
+			 "broken protocols are refused");
+	if (options->quiet || options->policy.paths || options->policy.allows)
+		return;
+	if (!policy_config_dir(dir, sizeof(dir)))
+		snprintf(dir, sizeof(dir), "~/.config/sallyport");
+	log_warn("no policy: everything is refused; write %s/policy.yaml, or "
+		 "use --allow",
+		 dir);
 }
 
 static void make_id(struct session *s)
@@ -87,17 +106,19 @@ static void join(char *buf, size_t cap, const char *a, const char *b)
 		die(EXIT_SALLYPORT, "the path %s/%s is too long", a, b);
 }
 
-static void find_home(struct session *s)
+bool session_home(char *buf, size_t cap)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
-	if (session_root()) {
-		join(s->home, sizeof(s->home), "/var/log", "sallyport");
-	} else if (state && *state == '/') {
-		join(s->home, sizeof(s->home), state, "sallyport");
-	} else if (home && *home == '/') {
-		join(s->home, sizeof(s->home), home, ".local/state/sallyport");
-	}
+	if (session_root())
+		join(buf, cap, "/var/log", "sallyport");
+	else if (state && *state == '/')
+		join(buf, cap, state, "sallyport");
+	else if (home && *home == '/')
+		join(buf, cap, home, ".local/state/sallyport");
+	else
+		return false;
+	return true;
 }
 
 /* A log that is there already is kept, never written to. */
@@ -119,7 +140,7 @@ static void open_log(const struct options *options, struct session *s)
 {
 	int err;
 
-	find_home(s);
+	session_home(s->home, sizeof(s->home));
 	if (options->log_dir && !*options->log_dir)
 		die(EXIT_SALLYPORT, "--log needs a directory");
 	if (options->log_dir)
@@ -156,6 +177,7 @@ void session_open(const struct options *options, struct session *ret)
 {
 	*ret = (struct session){ .log_fd = -1 };
 	build_policy(options, ret);
+	say_policy(options, ret);
 	make_id(ret);
 	snprintf(ret->name, sizeof(ret->name), "%s",
 		 options->name ? options->name : ret->id);

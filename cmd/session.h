@@ -16,7 +16,8 @@ struct session {
 	char dir[PATH_MAX], log[PATH_MAX + 16]; /* DIR/audit.jsonl */
 	char home[PATH_MAX]; /* all sessions: $XDG_STATE_HOME/sallyport */
 	struct policy *policy;
-	int log_fd; /* opened for appending, mode 0600 */
+	char policy_text[512]; /* the files it is made of, for people */
+	int log_fd;	       /* opened for appending, mode 0600 */
 };
 
 /* Builds the policy, names the session, makes its directory and opens its log;
@@ -27,6 +28,10 @@ void session_close(struct session *session);
 /* Are we real root: uid 0 with all uids mapped? Uid 0 of a small user namespace
  * is not: it is treated as the ordinary user it is. */
 bool session_root(void);
+
+/* Where sessions have their directories, unless --log says otherwise; false if
+ * there is no HOME. */
+bool session_home(char *buf, size_t cap);
 
 /* mkdir -p with mode 0700. 0 or -errno. */
 int session_mkdir(const char *path);

@@ -20,13 +20,24 @@
 /* One row as JSON: each byte of its texts may become six. */
 #define ROW_JSON_MAX (8 * sizeof(struct tally_row))
 
-enum section { REACHED, REFUSED, FINDINGS };
+enum section { REACHED, OBSERVED, REFUSED, FINDINGS, POLICY };
 
 static enum section section_of(const struct tally_row *row)
 {
 	if (strcmp(row->protocol, TALLY_FINDING) == 0)
 		return FINDINGS;
+	if (strcmp(row->protocol, TALLY_POLICY) == 0)
+		return POLICY;
+	if (row->allow && row->reason == REASON_OBSERVE)
+		return OBSERVED;
 	return row->allow ? REACHED : REFUSED;
+}
+
+/* Why it was refused, or would have been. */
+static enum reason reason_of(const struct tally_row *row)
+{
+	return (enum reason)(section_of(row) == OBSERVED ? row->observed
+							 : row->reason);
 }
 
 static int by_key(const void *a, const void *b)
@@ -35,7 +46,7 @@ static int by_key(const void *a, const void *b)
 	int order = (int)section_of(x) - (int)section_of(y);
 
 	if (!order)
-		order = (int)x->reason - (int)y->reason;
+		order = (int)reason_of(x) - (int)reason_of(y);
 	return order ? order : strcmp(x->host, y->host);
 }
 
@@ -48,7 +59,7 @@ static int by_weight(const void *a, const void *b)
 	uint64_t less = (uint64_t)x->count + x->dns;
 
 	if (!order)
-		order = (int)x->reason - (int)y->reason;
+		order = (int)reason_of(x) - (int)reason_of(y);
 	if (!order)
 		order = (more > less) - (more < less);
 	return order ? order : strcmp(x->host, y->host);
@@ -68,6 +79,7 @@ static size_t fold(const struct tally *tally, struct tally_row *rows)
 		if (n && by_key(&rows[n - 1], &rows[i]) == 0) {
 			rows[n - 1].count += rows[i].count;
 			rows[n - 1].dns += rows[i].dns;
+			rows[n - 1].cut += rows[i].cut;
 			rows[n - 1].mixed |=
 				rows[i].mixed ||
 				(rows[i].port && rows[n - 1].port &&
@@ -129,14 +141,14 @@ static void print_reached(FILE *out, const struct tally_row *row)
 		return;
 	}
 	plural(times, sizeof(times), row->count, "connection");
-	fprintf(out, "    %-32s %-16s %9s up %9s down%s\n", host, times,
-		human(row->up, up), human(row->down, down),
-		row->reason == REASON_OBSERVE ? "  (observed only)" : "");
+	fprintf(out, "    %-32s %-16s %9s up %9s down\n", host, times,
+		human(row->up, up), human(row->down, down));
 }
 
 static void print_refused(FILE *out, const struct tally_row *row)
 {
 	char host[HOST_SHOWN + 1], where[HOST_SHOWN + 24], what[48] = "";
+	char up[16], down[16];
 	bool v6 = strchr(row->host, ':') != NULL;
 
 	clean(row->host, host, sizeof(host));
@@ -157,6 +169,11 @@ static void print_refused(FILE *out, const struct tally_row *row)
 		plural(what, sizeof(what), row->dns, "DNS question");
 		fprintf(out, "%s%s", row->count ? ", " : "", what);
 	}
+	if (row->cut)
+		fprintf(out, ", %u cut while going on", row->cut);
+	if (section_of(row) == OBSERVED && (row->up || row->down))
+		fprintf(out, ", %s up, %s down", human(row->up, up),
+			human(row->down, down));
 	fputc('\n', out);
 }
 
@@ -164,7 +181,7 @@ static const char *hint_of(const struct tally_row *row, char *buf, size_t cap)
 {
 	bool named = strcmp(row->host, TALLY_OTHERS) != 0 && *row->host;
 
-	return reason_hint((enum reason)row->reason, named ? row->host : NULL,
+	return reason_hint(reason_of(row), named ? row->host : NULL,
 			   row->count ? row->port : 0, buf, cap);
 }
 
@@ -174,8 +191,8 @@ static void print_reason(FILE *out, const struct tally_row *rows, size_t n)
 	size_t shown = n < SHOWN_MAX ? n : SHOWN_MAX;
 	char hint[400], next[400];
 
-	fprintf(out, "  %s: %s\n", reason_word((enum reason)rows->reason),
-		reason_info((enum reason)rows->reason)->text);
+	fprintf(out, "  %s: %s\n", reason_word(reason_of(rows)),
+		reason_info(reason_of(rows))->text);
 	for (size_t i = 0; i < shown; i++) {
 		print_refused(out, &rows[i]);
 		hint_of(&rows[i], hint, sizeof(hint));
@@ -192,7 +209,7 @@ static size_t same_reason(const struct tally_row *rows, size_t left)
 {
 	size_t n = 1;
 
-	while (n < left && rows[n].reason == rows->reason &&
+	while (n < left && reason_of(&rows[n]) == reason_of(rows) &&
 	       section_of(&rows[n]) == section_of(rows))
 		n++;
 	return n;
@@ -200,9 +217,11 @@ static size_t same_reason(const struct tally_row *rows, size_t left)
 
 static void print_sections(FILE *out, const struct tally_row *rows, size_t n)
 {
-	static const char *const titles[] = { [REACHED] = "reached",
-					      [REFUSED] = "refused",
-					      [FINDINGS] = "findings" };
+	static const char *const titles[] = {
+		[REACHED] = "reached",	     [OBSERVED] = "would be refused",
+		[REFUSED] = "refused",	     [FINDINGS] = "findings",
+		[POLICY] = "policy changes",
+	};
 	char text[160];
 	size_t step;
 
@@ -212,7 +231,7 @@ static void print_sections(FILE *out, const struct tally_row *rows, size_t n)
 		step = same_reason(&rows[i], n - i);
 		if (i == 0 || section_of(&rows[i - 1]) != section)
 			fprintf(out, "%s\n", titles[section]);
-		if (section == REFUSED) {
+		if (section == REFUSED || section == OBSERVED) {
 			print_reason(out, &rows[i], step);
 			continue;
 		}
@@ -229,12 +248,16 @@ static void print_sections(FILE *out, const struct tally_row *rows, size_t n)
 
 static void print_table(FILE *out, const struct tally *tally,
 			const struct tally_row *rows, size_t n,
-			const char *log_path)
+			const char *policy, const char *log_path)
 {
+	char text[512];
+
 	fprintf(out, "sallyport: %s\n",
 		n ? "what left, and what did not"
 		  : "nothing was reached, nothing was refused");
 	print_sections(out, rows, n);
+	if (policy)
+		fprintf(out, "policy: %s\n", clean(policy, text, sizeof(text)));
 	if (log_path)
 		fprintf(out, "log: %s (%llu records)\n", log_path,
 			(unsigned long long)tally->records);
@@ -243,14 +266,19 @@ static void print_table(FILE *out, const struct tally *tally,
 static void json_row(struct json *j, const struct tally_row *row)
 {
 	enum section section = section_of(row);
+	bool about_us = section == FINDINGS || section == POLICY;
 	char hint[400];
 
 	json_open(j, NULL, '{');
-	json_bytes(j, section == FINDINGS ? "finding" : "host", row->host,
-		   strlen(row->host));
-	json_text(j, "reason", reason_word((enum reason)row->reason));
+	json_bytes(j,
+		   section == FINDINGS ? "finding"
+		   : section == POLICY ? "change"
+				       : "host",
+		   row->host, strlen(row->host));
+	if (section != POLICY)
+		json_text(j, "reason", reason_word((enum reason)row->reason));
 	json_uint(j, "count", row->count);
-	if (section == FINDINGS) {
+	if (about_us) {
 		json_close(j, '}');
 		return;
 	}
@@ -260,12 +288,16 @@ static void json_row(struct json *j, const struct tally_row *row)
 	if (row->port)
 		json_uint(j, "port", row->port);
 	json_text(j, "rule", row->rule);
-	if (section == REACHED) {
+	if (section == OBSERVED)
+		json_text(j, "observed", reason_word(reason_of(row)));
+	if (section == REACHED || section == OBSERVED) {
 		json_uint(j, "bytes_up", row->up);
 		json_uint(j, "bytes_down", row->down);
-	} else {
-		json_text(j, "hint", hint_of(row, hint, sizeof(hint)));
 	}
+	if (row->cut)
+		json_uint(j, "cut", row->cut);
+	if (section != REACHED)
+		json_text(j, "hint", hint_of(row, hint, sizeof(hint)));
 	json_close(j, '}');
 }
 
@@ -281,19 +313,23 @@ static void json_section(struct json *j, const char *name, enum section section,
 
 static void print_json(FILE *out, const struct tally *tally,
 		       const struct tally_row *rows, size_t n,
-		       const char *log_path)
+		       const char *policy, const char *log_path)
 {
-	size_t cap =
-		(n + 1) * ROW_JSON_MAX + 6 * (log_path ? strlen(log_path) : 0);
+	size_t cap = (n + 1) * ROW_JSON_MAX +
+		     6 * (log_path ? strlen(log_path) : 0) +
+		     6 * (policy ? strlen(policy) : 0);
 	AUTO_FREE char *buf = malloc(cap);
 	struct json j = json_of(buf, buf ? cap : 0);
 
 	json_open(&j, NULL, '{');
+	json_text(&j, "policy", policy);
 	json_text(&j, "log", log_path);
 	json_uint(&j, "records", tally->records);
 	json_section(&j, "reached", REACHED, rows, n);
+	json_section(&j, "would_be_refused", OBSERVED, rows, n);
 	json_section(&j, "refused", REFUSED, rows, n);
 	json_section(&j, "findings", FINDINGS, rows, n);
+	json_section(&j, "policy_changes", POLICY, rows, n);
 	json_close(&j, '}');
 	/* Half a text would be no JSON. */
 	if (j.full)
@@ -302,8 +338,8 @@ static void print_json(FILE *out, const struct tally *tally,
 		fprintf(out, "%.*s\n", (int)j.len, buf);
 }
 
-void summary_print(FILE *out, const struct tally *tally, const char *log_path,
-		   bool json)
+void summary_print(FILE *out, const struct tally *tally, const char *policy,
+		   const char *log_path, bool json)
 {
 	AUTO_FREE struct tally_row *rows = calloc(TALLY_MAX, sizeof(*rows));
 	size_t n = rows ? fold(tally, rows) : 0;
@@ -311,8 +347,8 @@ void summary_print(FILE *out, const struct tally *tally, const char *log_path,
 	if (!rows)
 		fprintf(out, json ? "{}\n" : "no memory for the summary\n");
 	else if (json)
-		print_json(out, tally, rows, n, log_path);
+		print_json(out, tally, rows, n, policy, log_path);
 	else
-		print_table(out, tally, rows, n, log_path);
+		print_table(out, tally, rows, n, policy, log_path);
 	fflush(out);
 }

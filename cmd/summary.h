@@ -11,9 +11,9 @@
 struct tally;
 
 /* A table: hosts reached, what was refused, why and how to allow it, findings,
- * where the log is. With @json one line of JSON that has every row. @log_path
- * may be NULL. */
-void summary_print(FILE *out, const struct tally *tally, const char *log_path,
-		   bool json);
+ * what the policy is, where the log is. With @json one line of JSON that has
+ * every row. @policy and @log_path may be NULL. */
+void summary_print(FILE *out, const struct tally *tally, const char *policy,
+		   const char *log_path, bool json);
 
 #endif

@@ -24,9 +24,9 @@
 #include "audit/tally.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cmd/sandbox_file.h"
 #include "cmd/upstream.h"
 #include "cmd/warden_give.h"
-#include "dns/lease.h"
 #include "launch/isolate.h"
 #include "launch/link.h"
 
@@ -35,7 +35,7 @@
 
 /* --- what the gate needs ------------------------------------------------- */
 
-static int memfd_of(const char *name, const void *data, size_t len)
+int warden_memfd(const char *name, const void *data, size_t len)
 {
 	AUTO_FD int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	const uint8_t *at = data;
@@ -60,7 +60,7 @@ static int lease_memfd(void)
 {
 	AUTO_FD int fd = memfd_create("leases", MFD_CLOEXEC);
 
-	if (fd < 0 || ftruncate(fd, (off_t)lease_table_size()) < 0)
+	if (fd < 0 || ftruncate(fd, (off_t)sandbox_file_size()) < 0)
 		return -errno;
 	return steal_fd(&fd);
 }
@@ -72,9 +72,11 @@ int warden_start(struct warden *w)
 	w->record_sock = w->policy_fd = w->lease_fd = w->watch_fd = -1;
 	w->gate = w->ledger =
 		(struct child){ .pid = -1, .pidfd = -1, .sock = -1 };
-	w->policy_fd = memfd_of("policy", w->bundle->data, w->bundle->len);
+	policy_ref(w->policy);
+	w->policy_fd = warden_memfd("policy", w->bundle->data, w->bundle->len);
 	if (w->policy_fd < 0)
 		return w->policy_fd;
+	w->policy_len = w->bundle->len;
 	w->lease_fd = lease_memfd();
 	if (w->lease_fd < 0)
 		return w->lease_fd;
@@ -99,14 +101,19 @@ int warden_ready(struct warden *w)
 
 /* --- supervision --------------------------------------------------------- */
 
-static void session_failed(struct warden *w, const char *why)
+void warden_finding(struct warden *w, const char *text)
 {
 	struct audit_event event = { .kind = EVENT_FINDING,
 				     .sandbox = WARDEN_SANDBOX_ID,
-				     .detail = why };
+				     .detail = text };
 
-	log_err("%s", why);
 	warden_record(w, &event);
+}
+
+static void session_failed(struct warden *w, const char *why)
+{
+	log_err("%s", why);
+	warden_finding(w, why);
 	if (w->failed)
 		w->failed(w->arg, why);
 }
@@ -138,13 +145,8 @@ static bool crashes_too_often(struct warden *w)
 
 static int watch_gate(struct warden *w);
 
-static void restart_gate(struct warden *w)
+int warden_restart_gate(struct warden *w)
 {
-	struct audit_event event = {
-		.kind = EVENT_FINDING,
-		.sandbox = WARDEN_SANDBOX_ID,
-		.detail = "the gate died and is started again"
-	};
 	int err;
 
 	drop_event(&w->gate_event);
@@ -152,30 +154,93 @@ static void restart_gate(struct warden *w)
 	reap(&w->gate);
 	if (crashes_too_often(w)) {
 		session_failed(w, "the gate died three times in a minute");
-		return;
+		return -ECHILD;
 	}
 	log_warn("the gate died; starting it again");
-	warden_record(w, &event);
+	warden_finding(w, "the gate died and is started again");
 	if ((err = child_spawn("gate", !w->root, &w->gate)) ||
 	    (err = warden_give_gate(w)) ||
 	    (err = warden_await(&w->gate, MSG_GATE_READY)) ||
 	    (err = watch_gate(w)))
 		session_failed(w, "the gate could not be started again");
+	return err;
 }
 
 static void on_gate_died(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	restart_gate(arg);
+	warden_restart_gate(arg);
 }
 
 /* A gate that does not read is no gate: its death is seen, and another one
  * started. */
-static void tell_gate(struct warden *w, enum msg_type type, const void *payload)
+void warden_tell_gate(struct warden *w, enum msg_type type, const void *payload)
 {
 	if (msg_send(w->gate.sock, type, payload, -1) && w->gate.pid > 0)
 		kill(w->gate.pid, SIGKILL);
+}
+
+/* The kernel has more or less than it should: what comes to the gate is judged
+ * there all the same. */
+static void check_flows(struct warden *w, int err)
+{
+	char text[128];
+
+	if (!err)
+		return;
+	snprintf(text, sizeof(text),
+		 "the kernel did not take what is let through now: %s",
+		 strerror(-err));
+	log_err("%s", text);
+	warden_finding(w, text);
+}
+
+void warden_flush_flows(struct warden *w)
+{
+	if (w->gateway)
+		check_flows(w, gateway_flush(w->gateway, w->policy));
+}
+
+/* A gate that takes another policy asks for what that one allows. */
+static const struct policy *asked_policy(const struct warden *w)
+{
+	return w->coming ? w->coming : w->policy;
+}
+
+static void publish(struct warden *w, const struct msg_publish *msg)
+{
+	struct msg_published answer = { .id = msg->id, .status = -EPERM };
+
+	if (!msg->id && w->gateway) {
+		check_flows(w, gateway_publish_later(w->gateway,
+						     asked_policy(w), msg));
+		return;
+	}
+	warden_flush_flows(w);
+	if (w->gateway)
+		answer.status = gateway_publish(w->gateway, asked_policy(w),
+						msg, w->starts == 1);
+	if (msg->id)
+		warden_tell_gate(w, MSG_GATE_PUBLISHED, &answer);
+}
+
+int warden_take_message(struct warden *w, struct msg *msg)
+{
+	close_fd(&msg->fd);
+	switch (msg->type) {
+	case MSG_GATE_PUBLISH:
+		publish(w, &msg->publish);
+		return 0;
+	case MSG_GATE_WITHDRAW:
+		if (w->gateway)
+			check_flows(w, gateway_withdraw_later(w->gateway,
+							      asked_policy(w),
+							      &msg->publish));
+		return 0;
+	default:
+		return -EBADMSG;
+	}
 }
 
 static void on_gate_message(evutil_socket_t fd, short what, void *arg)
@@ -186,20 +251,12 @@ static void on_gate_message(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	while ((got = msg_recv(fd, &msg, MSG_DONTWAIT)) > 0) {
-		struct msg_published answer = { .status = -EPERM };
-
-		close_fd(&msg.fd);
-		if (msg.type != MSG_GATE_PUBLISH) {
-			got = -EBADMSG;
+		got = warden_take_message(w, &msg);
+		if (got)
 			break;
-		}
-		answer.id = msg.publish.id;
-		if (w->gateway)
-			answer.status =
-				gateway_publish(w->gateway, &msg.publish);
-		tell_gate(w, MSG_GATE_PUBLISHED, &answer);
 	}
-	if (got == -EAGAIN || got > 0)
+	warden_flush_flows(w);
+	if (got == -EAGAIN)
 		return;
 	/* The end, or nonsense: it dies, and its pidfd tells. */
 	drop_event(&w->gate_event);
@@ -232,7 +289,7 @@ static void on_uplink_changed(evutil_socket_t fd, short what, void *arg)
 	if (upstream_prefixes(&uplink))
 		session_failed(w, "the machine's own prefixes can't be read");
 	else if (w->gate.sock >= 0)
-		tell_gate(w, MSG_GATE_UPLINK, &uplink);
+		warden_tell_gate(w, MSG_GATE_UPLINK, &uplink);
 }
 
 static void on_resolv_time(evutil_socket_t fd, short what, void *arg)
@@ -247,7 +304,7 @@ static void on_resolv_time(evutil_socket_t fd, short what, void *arg)
 	    w->gate.sock < 0)
 		return;
 	w->servers = servers;
-	tell_gate(w, MSG_GATE_SERVERS, &servers);
+	warden_tell_gate(w, MSG_GATE_SERVERS, &servers);
 }
 
 static struct event *watch(struct warden *w, int fd, event_callback_fn fn)
@@ -376,6 +433,8 @@ void warden_close(struct warden *w)
 	end_child(&w->gate, GATE_END_MS);
 	end_child(&w->ledger, WARDEN_CHILD_MS);
 	close_fd(&w->record_sock);
+	policy_unref(w->policy);
+	w->policy = NULL;
 	close_fd(&w->policy_fd);
 	close_fd(&w->lease_fd);
 	close_fd(&w->watch_fd);

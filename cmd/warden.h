@@ -28,8 +28,8 @@ struct tally;
 struct warden {
 	/* Set by the caller before warden_start(). */
 	bool root; /* children get uids of their own; else user namespaces */
-	const struct bundle *bundle;
-	struct policy *policy;
+	const struct bundle *bundle; /* only read until it has started */
+	struct policy *policy;	     /* a reference of its own from there on */
 	char session[64], name[64];
 	const char *boundary;			  /* "netns", "external" */
 	int log;				  /* audit.jsonl; taken */
@@ -47,7 +47,9 @@ struct warden {
 	int record_sock; /* our own line to the ledger */
 	uint64_t record_seq;
 	int policy_fd, lease_fd, watch_fd;
-	unsigned starts; /* of the gate */
+	uint64_t policy_len;
+	const struct policy *coming; /* while the gate takes it, or NULL */
+	unsigned starts;	     /* of the gate */
 	time_t crash[WARDEN_CRASHES_MAX];
 	struct event_base *base;
 	struct event *gate_event, *gate_died, *ledger_died, *uplink_event,
@@ -67,6 +69,17 @@ int warden_attach(struct warden *warden, struct event_base *base);
 
 /* Writes a record of our own, and waits until it is accepted. */
 int warden_record(struct warden *warden, const struct audit_event *event);
+
+/* Puts @policy, built from @bundle, in force: its record first, then the gate,
+ * then the kernel. Both stay the caller's. 0, also where a gate that died of it
+ * or did not answer was replaced by one with the new policy. Else -errno and a
+ * sentence: the old one is in force, everywhere. Takes up to WARDEN_CHILD_MS
+ * where the gate does. */
+int warden_reload(struct warden *warden, const struct bundle *bundle,
+		  struct policy *policy, char *reterr, size_t cap);
+
+/* A finding of our own, with a text for people. */
+void warden_finding(struct warden *warden, const char *text);
 
 /* Ends the gate, then (after @last, if any) the ledger; its tally. 0 or -errno:
  * then records may be missing. */

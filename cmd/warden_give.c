@@ -126,7 +126,7 @@ int warden_give_gate(struct warden *w)
 		.flow_base = ((uint64_t)w->starts++ << 40) + 1,
 		.answer = w->answer,
 	};
-	struct msg_gate_policy policy = { .len = w->bundle->len };
+	struct msg_gate_policy policy = { .len = w->policy_len };
 	const struct timeval limit = { .tv_sec = GATE_SEND_S };
 	AUTO_FD int link = ledger_link(w, false);
 	int err;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * warden_give.h - what the children are given before they serve. For
- * cmd/warden.c only.
+ * warden_give.h - what the children are given before they serve, and what else
+ * the warden's files share. For cmd/warden*.c only.
  */
 #ifndef CMD_WARDEN_GIVE_H
 #define CMD_WARDEN_GIVE_H
 
 #include "cmd/privsep.h"
 
+struct bundle;
 struct child;
 struct warden;
 
@@ -21,5 +22,22 @@ int warden_give_gate(struct warden *warden);
 
 /* Waits until @child says @type, and nothing else. 0 or -errno. */
 int warden_await(const struct child *child, enum msg_type type);
+
+/* A sealed memfd with a copy of @data, or -errno. */
+int warden_memfd(const char *name, const void *data, size_t len);
+
+/* A gate that does not read is no gate: its death is seen, and another one
+ * started. */
+void warden_tell_gate(struct warden *warden, enum msg_type type,
+		      const void *payload);
+
+/* Does what the gate asks for, its @msg; -EBADMSG if that is nothing we know.
+ * What is to be let through may wait for warden_flush_flows(). */
+int warden_take_message(struct warden *warden, struct msg *msg);
+void warden_flush_flows(struct warden *warden);
+
+/* Replaces a gate that is dead or dying. 0, or -errno: the session has failed,
+ * and was told so. */
+int warden_restart_gate(struct warden *warden);
 
 #endif

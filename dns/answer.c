@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * answer.c - from an answer to addresses.
+ * answer.c - from an answer to addresses or records.
  *
  * The whole message is read once, in order, and must be well-formed to its last
- * byte; then the chain is followed: an alias of the name, or its addresses. A
+ * byte; then the chain is followed: an alias of the name, or its records. A
  * record whose owner is not on the chain is not ours and is passed over.
  */
 #include "dns/answer.h"
@@ -25,9 +25,12 @@ struct record {
 	uint32_t ttl;
 	struct name alias; /* CNAME */
 	struct ip ip;	   /* A, AAAA */
+	struct wire rdata; /* TXT, MX, SRV: checked */
 };
 
 struct records {
+	const struct wire *message;
+	uint16_t type; /* asked for */
 	struct record at[RECORDS_MAX];
 	size_t count;
 };
@@ -62,15 +65,16 @@ static uint32_t ttl_of(uint32_t sent)
 	return sent >> 31 ? 0 : sent;
 }
 
-static bool read_rdata(struct wire *rdata, const struct wire *message,
+static bool read_rdata(struct wire *rdata, const struct records *records,
 		       struct record *record)
 {
 	size_t len = rdata->left;
 	const uint8_t *bytes;
+	struct rdata scratch;
 
 	switch (record->type) {
 	case DNS_CNAME:
-		return name_read(rdata, message, &record->alias) &&
+		return name_read(rdata, records->message, &record->alias) &&
 		       !rdata->left;
 	case DNS_A:
 	case DNS_AAAA:
@@ -80,18 +84,40 @@ static bool read_rdata(struct wire *rdata, const struct wire *message,
 		record->ip.len = (uint8_t)len;
 		memcpy(record->ip.byte, bytes, len);
 		return true;
+	case DNS_TXT:
+	case DNS_MX:
+	case DNS_SRV:
+		record->rdata = *rdata;
+		return record->type != records->type ||
+		       rdata_parse(record->type, *rdata, records->message,
+				   &scratch) != RDATA_BAD;
 	default:
 		return true;
 	}
 }
 
-static bool read_answers(struct wire *w, const struct wire *message,
-			 uint16_t count, struct records *records)
+/* Keeps @record, if it may be of use. */
+static bool keep(struct records *records, const struct record *record)
+{
+	bool asked = record->type == records->type;
+
+	if (record->type != DNS_CNAME && !record->ip.len && !asked)
+		return true;
+	if (records->count < RECORDS_MAX)
+		records->at[records->count++] = *record;
+	else if (!asked || record->ip.len)
+		return false;
+	/* Of other records, the first ones do. */
+	return true;
+}
+
+static bool read_answers(struct wire *w, uint16_t count,
+			 struct records *records)
 {
 	for (uint16_t i = 0; i < count; i++) {
 		struct record record = { .type = 0 };
 
-		if (!name_read(w, message, &record.owner))
+		if (!name_read(w, records->message, &record.owner))
 			return false;
 		record.type = wire_u16(w);
 		uint16_t class = wire_u16(w);
@@ -101,13 +127,9 @@ static bool read_answers(struct wire *w, const struct wire *message,
 			return false;
 		if (class != DNS_IN)
 			continue;
-		if (!read_rdata(&rdata, message, &record))
+		if (!read_rdata(&rdata, records, &record) ||
+		    !keep(records, &record))
 			return false;
-		if (record.type != DNS_CNAME && !record.ip.len)
-			continue;
-		if (records->count == RECORDS_MAX)
-			return false;
-		records->at[records->count++] = record;
 	}
 	return true;
 }
@@ -179,8 +201,32 @@ static void take_addresses(const struct records *records,
 		answer->ttl = ttl;
 }
 
+static void take_records(const struct records *records, const struct name *name,
+			 uint32_t ttl, struct dns_answer *answer,
+			 struct dns_records *to)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < records->count; i++) {
+		const struct record *record = &records->at[i];
+
+		if (record->type != records->type ||
+		    !name_equal(&record->owner, name) ||
+		    to->count == LOOKUP_RECORDS_MAX)
+			continue;
+		if (record->ttl < ttl)
+			ttl = record->ttl;
+		any = true;
+		if (rdata_parse(record->type, record->rdata, records->message,
+				&to->at[to->count]) == RDATA_OK)
+			to->count++;
+	}
+	if (any)
+		answer->ttl = ttl;
+}
+
 static bool follow(const struct records *records, const struct name *host,
-		   uint16_t type, struct dns_answer *answer)
+		   struct dns_answer *answer, struct dns_records *to)
 {
 	const struct name *name = host;
 	uint32_t ttl = UINT32_MAX;
@@ -191,7 +237,11 @@ static bool follow(const struct records *records, const struct name *host,
 		if (!find_alias(records, name, &alias))
 			return false;
 		if (!alias) {
-			take_addresses(records, name, type, ttl, answer);
+			if (rdata_known(records->type))
+				take_records(records, name, ttl, answer, to);
+			else
+				take_addresses(records, name, records->type,
+					       ttl, answer);
 			return true;
 		}
 		if (alias->ttl < ttl)
@@ -212,7 +262,8 @@ static bool read_question(struct wire *w, const char *host, uint16_t type)
 }
 
 int dns_answer_parse(const void *data, size_t len, const char *host,
-		     uint16_t type, struct dns_answer *ret_answer)
+		     uint16_t type, struct dns_answer *ret_answer,
+		     struct dns_records *ret_records)
 {
 	const struct wire message = wire_of(data, len);
 	struct wire w = message;
@@ -220,7 +271,11 @@ int dns_answer_parse(const void *data, size_t len, const char *host,
 	struct records records;
 	struct name name;
 
+	records.message = &message;
+	records.type = type;
 	records.count = 0;
+	if (ret_records)
+		ret_records->count = 0;
 	wire_u16(&w); /* the id, which c-ares compared */
 	uint16_t flags = wire_u16(&w);
 	uint16_t questions = wire_u16(&w);
@@ -230,13 +285,13 @@ int dns_answer_parse(const void *data, size_t len, const char *host,
 	if (!wire_ok(&w) || !(flags & FLAG_QR) ||
 	    (flags & (FLAG_OPCODE | FLAG_TC)) || questions != 1 ||
 	    !read_question(&w, host, type) ||
-	    !read_answers(&w, &message, answers, &records) ||
+	    !read_answers(&w, answers, &records) ||
 	    !read_rest(&w, &message, rest, &answer) || w.left)
 		return -EBADMSG;
 	answer.rcode = flags & 0xf;
 	name_from_host(host, &name);
 	if (answer.rcode == DNS_NOERROR &&
-	    !follow(&records, &name, type, &answer))
+	    !follow(&records, &name, &answer, ret_records))
 		return -EBADMSG;
 	*ret_answer = answer;
 	return 0;

@@ -38,5 +38,9 @@ void filter_forget(struct filter *filter, const void *conn);
 /* Ends all questions of a sandbox that is going away. */
 void filter_forget_sandbox(struct filter *filter,
 			   const struct sandbox *sandbox);
+/* The policy of @sandbox is another one now, or a rule of it has expired: its
+ * questions under way are judged again, and those no longer allowed end with
+ * REASON_POLICY_REVOKED. */
+void filter_recheck(struct filter *filter, const struct sandbox *sandbox);
 
 #endif

@@ -17,7 +17,8 @@ void judge_refuse(struct judgement *judgement, enum reason reason,
 	char hint[sizeof(judgement->ede_text)];
 
 	judgement->verdict = (struct verdict){ .reason = reason, .rule = rule };
-	judgement->resolve = false;
+	judgement->errand = ERRAND_NONE;
+	judgement->by_policy = false;
 	judgement->reply =
 		(struct dns_reply){ .rcode = info->dns_rcode,
 				    .ttl = JUDGE_TTL_NEGATIVE,
@@ -75,14 +76,30 @@ static bool judge_form(enum dns_parse parsed, const struct dns_query *query,
 	return true;
 }
 
-/* Only our own addresses have names for the sandbox. A denied reverse name is
- * as good a tunnel as any other, so it says so in the log. */
+/* Under `serve` there is one address for all names. */
+bool judge_real(const struct services *services, const struct policy *policy)
+{
+	return policy_answers_real(policy) && !services->answer.len;
+}
+
+static const char *name_of(const struct services *services,
+			   struct sandbox *sandbox, const struct ip *ip)
+{
+	const char *name = services->lease_of(services->ctx, sandbox, ip);
+
+	if (!name && judge_real(services, sandbox->policy) &&
+	    services->names_at(services->ctx, sandbox, ip, &name, 1) == 0)
+		return NULL;
+	return name;
+}
+
+/* Only addresses that it was given have names for the sandbox. A denied reverse
+ * name is as good a tunnel as any other, so it says so in the log. */
 static void judge_reverse(const struct services *services,
 			  struct sandbox *sandbox, const struct ip *ip,
 			  struct judgement *judgement)
 {
-	const char *name =
-		ip->len ? services->lease_of(services->ctx, sandbox, ip) : NULL;
+	const char *name = ip->len ? name_of(services, sandbox, ip) : NULL;
 
 	if (!name) {
 		judge_refuse(judgement, REASON_RECORD_TYPE, NULL);
@@ -109,7 +126,8 @@ static bool judge_special(const struct services *services,
 		answer_locally(judgement, DNS_NOERROR);
 		if (query->type == DNS_A) {
 			judgement->reply.kind = DNS_REPLY_ADDRESS;
-			judgement->reply.address = ip_v4(0x7f000001);
+			judgement->reply.address[0] = ip_v4(0x7f000001);
+			judgement->reply.addresses = 1;
 			judgement->reply.ttl = JUDGE_TTL;
 		}
 		return false;
@@ -126,14 +144,35 @@ static bool judge_special(const struct services *services,
 	return true;
 }
 
-static bool judge_policy(struct sandbox *sandbox, struct judgement *judgement)
+static struct verdict decide(const struct policy *policy, const char *host,
+			     int64_t now_s)
 {
-	const struct question question = { .host = judgement->host,
-					   .door = DOOR_DNS };
-	struct verdict verdict = policy_decide(sandbox->policy, &question);
+	const struct question question = { .host = host,
+					   .door = DOOR_DNS,
+					   .now_s = now_s };
+
+	return policy_decide(policy, &question);
+}
+
+bool judge_stands(const struct policy *policy,
+		  const struct judgement *judgement, int64_t now_s)
+{
+	const struct verdict *was = &judgement->verdict;
+	struct verdict is = decide(policy, judgement->host, now_s);
+
+	return is.allow == was->allow && is.reason == was->reason &&
+	       is.rule == was->rule;
+}
+
+static bool judge_policy(struct sandbox *sandbox, int64_t now_s,
+			 struct judgement *judgement)
+{
+	struct verdict verdict =
+		decide(sandbox->policy, judgement->host, now_s);
 
 	if (verdict.allow) {
 		judgement->verdict = verdict;
+		judgement->by_policy = true;
 		return true;
 	}
 	judge_refuse(judgement, verdict.reason, verdict.rule);
@@ -144,18 +183,38 @@ static bool judge_policy(struct sandbox *sandbox, struct judgement *judgement)
 	return false;
 }
 
-/* The name is allowed: what of it is asked? @served is the one type that has an
- * answer here, the other kind of address has none. */
+/* May records of @type be asked for by the words of @rule? Of a service of the
+ * machine's own there are none. */
+static bool has_type(const struct rule *rule, uint16_t type)
+{
+	unsigned types = rule && !rule_connect(rule) ? rule_dns_types(rule) : 0;
+
+	return (type == DNS_TXT && types & RULE_DNS_TXT) ||
+	       (type == DNS_MX && types & RULE_DNS_MX) ||
+	       (type == DNS_SRV && types & RULE_DNS_SRV);
+}
+
+/* The name is allowed: what of it is asked? @served is the one type of address
+ * that has an answer here, the other has none. */
 static bool judge_type(uint16_t type, uint16_t served,
 		       struct judgement *judgement)
 {
-	if (type == DNS_A || type == DNS_AAAA) {
-		judgement->resolve = type == served;
+	const struct rule *rule = judgement->verdict.rule;
+
+	if (type == served) {
+		judgement->errand = rule && rule_connect(rule)
+					    ? ERRAND_LEASE
+					    : ERRAND_ADDRESSES;
+		return true;
+	}
+	if (type == DNS_A || type == DNS_AAAA)
+		return true;
+	if (has_type(rule, type)) {
+		judgement->errand = ERRAND_RECORDS;
 		return true;
 	}
 	if (type != DNS_ANY) {
-		judge_refuse(judgement, REASON_RECORD_TYPE,
-			     judgement->verdict.rule);
+		judge_refuse(judgement, REASON_RECORD_TYPE, rule);
 		return false;
 	}
 	judgement->reply.kind = DNS_REPLY_HINFO;
@@ -165,7 +224,7 @@ static bool judge_type(uint16_t type, uint16_t served,
 
 void judge_question(const struct services *services, struct sandbox *sandbox,
 		    enum dns_parse parsed, const struct dns_query *query,
-		    struct judgement *ret_judgement)
+		    int64_t now_s, struct judgement *ret_judgement)
 {
 	struct judgement *judgement = ret_judgement;
 	uint16_t served = services->answer.len == 16 ? DNS_AAAA : DNS_A;
@@ -174,7 +233,7 @@ void judge_question(const struct services *services, struct sandbox *sandbox,
 	judgement->reply.ttl = JUDGE_TTL_NEGATIVE;
 	if (!judge_form(parsed, query, judgement) ||
 	    !judge_special(services, sandbox, query, judgement) ||
-	    !judge_policy(sandbox, judgement) ||
+	    !judge_policy(sandbox, now_s, judgement) ||
 	    !judge_type(query->type, served, judgement))
 		return;
 	const struct rule *rule = judgement->verdict.rule;

@@ -10,6 +10,10 @@
  *
  * The address of slot i is LEASE_POOL_BASE + 1 + i. Those that end in .0 or
  * .255 are left out: too many programs take them for something special.
+ *
+ * Behind the entries there are pairs of a slot and a real address, which are
+ * written in the same way. A pair is good only with the very name it was made
+ * for: the entry's checksum is part of its own.
  */
 #include "dns/lease.h"
 
@@ -23,14 +27,17 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "dns/hash.h"
+#include "base/hash.h"
 
 #define INDEX_SIZE 8192 /* a power of two, twice LEASE_MAX */
+#define CHAINS	   4096
+#define PAGE_MAX   65536 /* the largest there is */
 
 enum state {
 	STATE_FREE = 0,
 	STATE_NAMED = 0x44454d4e,  /* counted; no address given out yet */
 	STATE_LEASED = 0x4453454c, /* for good */
+	STATE_PAIRED = 0x52494150, /* of a pair */
 	STATE_RETIRED = 0x52495445 /* did not check: never used again */
 };
 
@@ -44,6 +51,18 @@ struct entry {
 
 static_assert(sizeof(struct entry) == 280, "the file's format");
 
+struct pair {
+	_Atomic uint32_t state;
+	uint16_t slot;
+	uint8_t ip_len, zero;
+	uint64_t check;
+	uint8_t ip[16];
+};
+
+static_assert(sizeof(struct pair) == 32, "the file's format");
+
+#define PAIRS_AT (LEASE_MAX * sizeof(struct entry))
+
 struct wildcard {
 	uint64_t hash;
 	unsigned names;
@@ -51,12 +70,16 @@ struct wildcard {
 
 struct lease_table {
 	struct entry *entry; /* LEASE_MAX of them, shared */
+	struct pair *pair;   /* LEASE_PAIRS_MAX, behind them */
 	struct hash_key key;
 	unsigned names; /* ever, retired ones included */
 	size_t next;	/* no free slot before this one */
 	bool taken[LEASE_MAX];
 	uint16_t index[INDEX_SIZE]; /* slot + 1, by name; 0: none */
 	struct wildcard wildcard[INDEX_SIZE];
+	size_t pairs;		/* no pair was ever used from here on */
+	uint16_t chain[CHAINS]; /* pair + 1, by address; 0: none */
+	uint16_t after[LEASE_PAIRS_MAX]; /* the next one of its chain */
 };
 
 /* Stable from run to run, and only against accidents: FNV-1a. */
@@ -86,7 +109,9 @@ static bool slot_usable(size_t slot)
 
 size_t lease_table_size(void)
 {
-	return LEASE_MAX * sizeof(struct entry);
+	size_t len = PAIRS_AT + LEASE_PAIRS_MAX * sizeof(struct pair);
+
+	return (len + PAGE_MAX - 1) / PAGE_MAX * PAGE_MAX;
 }
 
 /* Where @host is in the index, or where it would be. */
@@ -162,6 +187,152 @@ static void check_all(struct lease_table *table, bool empty)
 	}
 }
 
+/* --- pairs of a name and a real address ---------------------------------- */
+
+static uint64_t pair_check(const struct lease_table *table, size_t i,
+			   const struct pair *pair)
+{
+	uint64_t seed =
+		digest(i, &table->entry[pair->slot].check, sizeof(uint64_t));
+
+	seed = digest(seed, &pair->slot, sizeof(pair->slot));
+	seed = digest(seed, &pair->ip_len, sizeof(pair->ip_len));
+	return digest(seed, pair->ip, sizeof(pair->ip));
+}
+
+static struct ip pair_ip(const struct pair *pair)
+{
+	struct ip ip = { .len = pair->ip_len };
+
+	memcpy(ip.byte, pair->ip, sizeof(ip.byte));
+	return ip;
+}
+
+/* The end of the chain of @ip, or where @slot's pair with it is. */
+static uint16_t *find_pair(struct lease_table *table, uint16_t slot,
+			   const struct ip *ip)
+{
+	uint16_t *at = &table->chain[hash_bytes(&table->key, ip->byte,
+						sizeof(ip->byte)) %
+				     CHAINS];
+
+	while (*at) {
+		const struct pair *pair = &table->pair[*at - 1];
+		struct ip own = pair_ip(pair);
+
+		if (pair->slot == slot && ip_equal(&own, ip))
+			break;
+		at = &table->after[*at - 1];
+	}
+	return at;
+}
+
+static bool in_pool(const struct ip *ip)
+{
+	return ip->len == 4 && ip_v4_value(ip) >> 16 == LEASE_POOL_BASE >> 16;
+}
+
+static bool pair_sound(struct lease_table *table, size_t i)
+{
+	const struct pair *pair = &table->pair[i];
+	struct ip ip = pair_ip(pair);
+
+	return atomic_load(&pair->state) == STATE_PAIRED && !pair->zero &&
+	       (ip.len == 4 || ip.len == 16) && !in_pool(&ip) &&
+	       pair->slot < LEASE_MAX &&
+	       pair->check == pair_check(table, i, pair) &&
+	       *find(table, table->entry[pair->slot].host) == pair->slot + 1 &&
+	       !*find_pair(table, pair->slot, &ip);
+}
+
+/* Entries come first: a pair of a retired one does not hold. */
+static void check_pairs(struct lease_table *table)
+{
+	static const struct pair blank;
+
+	for (size_t i = 0; i < LEASE_PAIRS_MAX; i++) {
+		struct pair *pair = &table->pair[i];
+		struct ip ip = pair_ip(pair);
+
+		if (memcmp(pair, &blank, sizeof(blank)) == 0)
+			continue;
+		table->pairs = i + 1;
+		if (pair_sound(table, i))
+			*find_pair(table, pair->slot, &ip) = (uint16_t)(i + 1);
+		else
+			atomic_store(&pair->state, STATE_RETIRED);
+	}
+}
+
+int lease_bind(struct lease_table *table, const char *host, const struct ip *ip)
+{
+	uint16_t found = *find(table, host), *link;
+	uint16_t slot = (uint16_t)(found - 1);
+	struct pair *pair;
+
+	if (!ip->len || in_pool(ip))
+		return -EINVAL;
+	if (!found)
+		return -ENOSPC;
+	link = find_pair(table, slot, ip);
+	if (*link)
+		return 0;
+	if (table->pairs == LEASE_PAIRS_MAX)
+		return -ENOSPC;
+	pair = &table->pair[table->pairs];
+	pair->slot = slot;
+	pair->ip_len = ip->len;
+	memcpy(pair->ip, ip->byte, sizeof(pair->ip));
+	pair->check = pair_check(table, table->pairs, pair);
+	atomic_store(&pair->state, STATE_PAIRED);
+	*link = (uint16_t)++table->pairs;
+	return 0;
+}
+
+size_t lease_names_at(const struct lease_table *table, const struct ip *ip,
+		      const char *ret_name[], size_t max)
+{
+	size_t count = 0;
+	uint16_t at = table->chain[hash_bytes(&table->key, ip->byte,
+					      sizeof(ip->byte)) %
+				   CHAINS];
+
+	for (; at && count < max; at = table->after[at - 1]) {
+		const struct pair *pair = &table->pair[at - 1];
+		struct ip own = pair_ip(pair);
+
+		if (ip_equal(&own, ip))
+			ret_name[count++] = table->entry[pair->slot].host;
+	}
+	return count;
+}
+
+bool lease_pair_at(const struct lease_table *table, size_t i,
+		   const char **ret_host, struct ip *ret_ip)
+{
+	const struct pair *pair = &table->pair[i];
+
+	if (i >= table->pairs)
+		return false;
+	*ret_host = NULL;
+	*ret_ip = (struct ip){ .len = 0 };
+	if (atomic_load(&pair->state) == STATE_PAIRED) {
+		*ret_host = table->entry[pair->slot].host;
+		*ret_ip = pair_ip(pair);
+	}
+	return true;
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+/* A file that nobody wrote to has no pages: to look at it would make them. */
+static bool has_data(int fd, size_t from, size_t to)
+{
+	off_t at = lseek(fd, (off_t)from, SEEK_DATA);
+
+	return at < 0 ? errno != ENXIO : (size_t)at < to;
+}
+
 int lease_table_attach(int fd, struct lease_table **ret_table)
 {
 	AUTO_FREE struct lease_table *table = calloc(1, sizeof(*table));
@@ -181,9 +352,10 @@ int lease_table_attach(int fd, struct lease_table **ret_table)
 			    MAP_SHARED, fd, 0);
 	if (table->entry == MAP_FAILED)
 		return -errno;
-	/* A file nobody wrote to has no pages: to look at it would make them.
-	 */
-	check_all(table, lseek(fd, 0, SEEK_DATA) < 0 && errno == ENXIO);
+	table->pair = (struct pair *)(table->entry + LEASE_MAX);
+	check_all(table, !has_data(fd, 0, PAIRS_AT));
+	if (has_data(fd, PAIRS_AT, lease_table_size()))
+		check_pairs(table);
 	*ret_table = STEAL(table);
 	return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lease.h - name <-> synthetic address, for one sandbox, and the count of
- * names.
+ * lease.h - name <-> synthetic address, for one sandbox, the count of names,
+ * and the real addresses that names were answered with (`dns.answers: real`).
  *
  * The table lives in shared memory that the warden made (a memfd, or a file of
  * the run directory), so that a gate that died takes up where it was. It is
  * validated entry by entry when attached: a bad entry is dropped, never
- * believed. Leases last as long as the sandbox; a full pool is
+ * believed. Leases and pairs last as long as the sandbox; a full pool is
  * REASON_LIMIT_NAMES, never reuse.
  */
 #ifndef DNS_LEASE_H
@@ -21,8 +21,10 @@ struct lease_table;
 
 #define LEASE_POOL_BASE 0xc6120000u /* 198.18.0.0/16 */
 #define LEASE_MAX	4096
+#define LEASE_PAIRS_MAX 8192
 
-/* How large the file must be (ftruncate() it first). */
+/* How large the file must be (ftruncate() it first): a multiple of any page
+ * size. */
 size_t lease_table_size(void);
 
 /* Maps @fd (kept open by the caller or not, as it likes) and checks it; an
@@ -47,5 +49,20 @@ const char *lease_name(const struct lease_table *table, const struct ip *ip);
  * end; entries without a lease give .len 0. */
 bool lease_at(const struct lease_table *table, size_t i, const char **ret_host,
 	      struct ip *ret_ip);
+
+/* Notes that @host (admitted) was answered with @ip. 0, also if that is known
+ * already; -EINVAL for an address of the pool, -ENOSPC if there are too many
+ * pairs. */
+int lease_bind(struct lease_table *table, const char *host,
+	       const struct ip *ip);
+
+/* The names that were answered with @ip, the oldest first: at most @max.
+ * Returns how many; the table owns them. */
+size_t lease_names_at(const struct lease_table *table, const struct ip *ip,
+		      const char *ret_name[], size_t max);
+
+/* Walks all pairs, as lease_at() does leases. */
+bool lease_pair_at(const struct lease_table *table, size_t i,
+		   const char **ret_host, struct ip *ret_ip);
 
 #endif

@@ -8,6 +8,8 @@
  */
 #include "dns/message.h"
 
+#include "policy/services.h"
+
 #define FLAG_QR 0x8000u
 #define FLAG_TC 0x0200u
 #define FLAG_RD 0x0100u
@@ -99,7 +101,18 @@ static void put_record(struct wirebuf *b, uint16_t type, uint32_t ttl,
 	wirebuf_put(b, rdata, len);
 }
 
-static void put_answer(struct wirebuf *b, const struct dns_reply *reply)
+static void put_addresses(struct wirebuf *b, const struct dns_reply *reply)
+{
+	for (size_t i = 0; i < reply->addresses; i++) {
+		const struct ip *ip = &reply->address[i];
+
+		put_record(b, ip->len == 4 ? DNS_A : DNS_AAAA, reply->ttl,
+			   ip->byte, ip->len);
+	}
+}
+
+static void put_answer(struct wirebuf *b, const struct dns_query *query,
+		       const struct dns_reply *reply)
 {
 	static const char hinfo[] = "\x0d"
 				    "ANY obsoleted\x0c"
@@ -108,8 +121,12 @@ static void put_answer(struct wirebuf *b, const struct dns_reply *reply)
 
 	switch (reply->kind) {
 	case DNS_REPLY_ADDRESS:
-		put_record(b, reply->address.len == 4 ? DNS_A : DNS_AAAA,
-			   reply->ttl, reply->address.byte, reply->address.len);
+		put_addresses(b, reply);
+		break;
+	case DNS_REPLY_RECORDS:
+		for (size_t i = 0; i < reply->records; i++)
+			put_record(b, query->type, reply->ttl,
+				   reply->record[i].data, reply->record[i].len);
 		break;
 	case DNS_REPLY_HINFO:
 		put_record(b, DNS_HINFO, reply->ttl, hinfo, sizeof(hinfo) - 1);
@@ -168,6 +185,20 @@ static void put_opt(struct wirebuf *b, const struct dns_reply *reply,
 	wirebuf_put(b, text, len);
 }
 
+static size_t count_answers(const struct dns_reply *reply)
+{
+	switch (reply->kind) {
+	case DNS_REPLY_EMPTY:
+		return 0;
+	case DNS_REPLY_ADDRESS:
+		return reply->addresses;
+	case DNS_REPLY_RECORDS:
+		return reply->records;
+	default:
+		return 1;
+	}
+}
+
 /* What is left out, the least important first. */
 enum cut { CUT_NOTHING, CUT_TEXT, CUT_RECORDS };
 
@@ -178,9 +209,9 @@ static size_t build(const struct dns_query *query,
 	struct wirebuf b = wirebuf_of(buf, cap);
 	bool question = query->name.len > 0;
 	bool records = question && cut < CUT_RECORDS;
-	bool answer = records && reply->kind != DNS_REPLY_EMPTY;
+	size_t answers = records ? count_answers(reply) : 0;
 	bool soa =
-		records && !answer &&
+		records && !answers &&
 		(reply->rcode == DNS_NOERROR || reply->rcode == DNS_NXDOMAIN);
 	unsigned flags = FLAG_QR | FLAG_RA | (reply->rcode & 0xfu) |
 			 (unsigned)query->opcode << 11;
@@ -190,7 +221,7 @@ static size_t build(const struct dns_query *query,
 	wirebuf_u16(&b, query->id);
 	wirebuf_u16(&b, (uint16_t)flags);
 	wirebuf_u16(&b, question);
-	wirebuf_u16(&b, answer);
+	wirebuf_u16(&b, (uint16_t)answers);
 	wirebuf_u16(&b, soa);
 	wirebuf_u16(&b, query->edns);
 	if (question) {
@@ -198,8 +229,8 @@ static size_t build(const struct dns_query *query,
 		wirebuf_u16(&b, query->type);
 		wirebuf_u16(&b, query->class);
 	}
-	if (answer)
-		put_answer(&b, reply);
+	if (answers)
+		put_answer(&b, query, reply);
 	if (soa)
 		put_soa(&b, query, reply->ttl);
 	if (query->edns)

@@ -9,9 +9,12 @@
 #include "base/addr.h"
 #include "dns/name.h"
 
-#define DNS_QUERY_MAX  2048 /* no honest question is longer */
-#define DNS_REPLY_MAX  1232 /* nor is an answer of ours, on UDP or TCP */
-#define DNS_HEADER_LEN 12
+#define DNS_QUERY_MAX 2048 /* no honest question is longer */
+#define DNS_REPLY_MAX 1232 /* nor is an answer of ours by UDP */
+/* By TCP: as many records as are ever looked up. */
+#define DNS_REPLY_TCP_MAX 14336
+#define DNS_ADDRESSES_MAX 8
+#define DNS_HEADER_LEN	  12
 
 enum dns_type {
 	DNS_A = 1,
@@ -19,7 +22,10 @@ enum dns_type {
 	DNS_SOA = 6,
 	DNS_PTR = 12,
 	DNS_HINFO = 13,
+	DNS_MX = 15,
+	DNS_TXT = 16,
 	DNS_AAAA = 28,
+	DNS_SRV = 33,
 	DNS_OPT = 41,
 	DNS_IXFR = 251,
 	DNS_AXFR = 252,
@@ -68,7 +74,9 @@ struct dns_query {
 enum dns_parse dns_query_parse(const void *data, size_t len,
 			       struct dns_query *ret_query);
 
-/* An answer: at most one record. */
+struct rdata; /* policy/services.h */
+
+/* An answer: one record, or several of one kind. */
 struct dns_reply {
 	uint8_t rcode;
 	enum {
@@ -76,16 +84,20 @@ struct dns_reply {
 		DNS_REPLY_ADDRESS,
 		DNS_REPLY_HINFO, /* RFC 8482 */
 		DNS_REPLY_PTR,
+		DNS_REPLY_RECORDS, /* of the type that was asked for */
 	} kind;
-	struct ip address;
-	const char *target; /* of the PTR, canonical */
-	uint32_t ttl;	    /* of the record, or of its absence */
-	enum dns_ede ede;   /* sent only to clients that speak EDNS */
+	struct ip address[DNS_ADDRESSES_MAX];
+	size_t addresses;
+	const char *target;	    /* of the PTR, canonical */
+	const struct rdata *record; /* each uncompressed */
+	size_t records;
+	uint32_t ttl;	  /* of the records, or of its absence */
+	enum dns_ede ede; /* sent only to clients that speak EDNS */
 	const char *ede_text;
 };
 
 /* Writes the answer to @query, at most @cap bytes (>= 512): what does not fit
- * is left out, first the text of the extended error, then the record, with TC
+ * is left out, first the text of the extended error, then all records, with TC
  * set. Returns its length. */
 size_t dns_reply_build(const struct dns_query *query,
 		       const struct dns_reply *reply, void *buf, size_t cap);

@@ -13,27 +13,25 @@ static uint32_t capacity(unsigned per_second)
 	return (per_second < RATE_MAX ? per_second : RATE_MAX) * PER_TOKEN;
 }
 
-void quota_init(struct quota *quota, uint32_t sandbox, unsigned per_second,
-		uint64_t now_ms)
+void bucket_init(struct bucket *bucket, unsigned per_second, uint64_t now_ms)
 {
-	*quota = (struct quota){ .sandbox = sandbox,
-				 .tokens_milli = capacity(per_second),
-				 .filled_ms = now_ms };
+	*bucket = (struct bucket){ .tokens_milli = capacity(per_second),
+				   .filled_ms = now_ms };
 }
 
-bool quota_take(struct quota *quota, unsigned per_second, uint64_t now_ms)
+bool bucket_take(struct bucket *bucket, unsigned per_second, uint64_t now_ms)
 {
 	uint32_t full = capacity(per_second);
-	uint64_t passed = now_ms - quota->filled_ms;
-	uint64_t tokens = quota->tokens_milli;
+	uint64_t passed = now_ms - bucket->filled_ms;
+	uint64_t tokens = bucket->tokens_milli;
 
 	/* A millisecond brings a thousandth of a second's worth. */
 	tokens += passed >= 1000 ? full : passed * (full / PER_TOKEN);
-	quota->filled_ms = now_ms;
-	quota->tokens_milli = tokens < full ? (uint32_t)tokens : full;
-	if (quota->tokens_milli < PER_TOKEN)
+	bucket->filled_ms = now_ms;
+	bucket->tokens_milli = tokens < full ? (uint32_t)tokens : full;
+	if (bucket->tokens_milli < PER_TOKEN)
 		return false;
-	quota->tokens_milli -= PER_TOKEN;
+	bucket->tokens_milli -= PER_TOKEN;
 	return true;
 }
 

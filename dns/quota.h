@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quota.h - how much one sandbox may ask: questions a second, questions at a
- * time, and a count of what was refused for that, for one record a second.
+ * quota.h - a token bucket for those who have none of their own
+ * (policy/counters.h), questions at a time, and a count of what was refused,
+ * for one record a second.
  */
 #ifndef DNS_QUOTA_H
 #define DNS_QUOTA_H
@@ -9,20 +10,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct bucket {
+	uint32_t tokens_milli; /* a thousandth of a question each */
+	uint64_t filled_ms;    /* when tokens were last added */
+};
+
+void bucket_init(struct bucket *bucket, unsigned per_second, uint64_t now_ms);
+
+/* May one more be asked? The bucket holds one second's worth. */
+bool bucket_take(struct bucket *bucket, unsigned per_second, uint64_t now_ms);
+
 struct quota {
 	uint32_t sandbox;
 	unsigned in_flight;
-	uint32_t tokens_milli; /* a thousandth of a question each */
-	uint64_t filled_ms;    /* when tokens were last added */
-	uint32_t refused;      /* not recorded yet */
+	uint64_t used_ms; /* when it was last asked for */
+	uint32_t refused; /* not recorded yet */
 	uint64_t recorded_ms;
 };
-
-void quota_init(struct quota *quota, uint32_t sandbox, unsigned per_second,
-		uint64_t now_ms);
-
-/* May one more be asked? The bucket holds one second's worth. */
-bool quota_take(struct quota *quota, unsigned per_second, uint64_t now_ms);
 
 /* Counts a refusal. Returns how many to put into a record now: 0 if it is too
  * early for the next one. */

@@ -7,43 +7,20 @@
  * usable answer. A job that has addresses from one leg gives the other a little
  * more time and then does without it: some servers never answer AAAA.
  */
-#include "dns/resolver.h"
-
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "dns/cache.h"
 #include "dns/clock.h"
-#include "dns/hash.h"
-#include "dns/upstream.h"
+#include "dns/resolver_impl.h"
 
-#define SERVERS_MAX  8
-#define JOBS_MAX     1024
-#define JOB_BUCKETS  1024
-#define CACHE_MAX    4096
-#define TRIES	     2 /* of each server */
-#define ASKED_MAX    6 /* in all, of one leg */
-#define TTL_MIN	     5
-#define TTL_MAX	     300
-#define NEGATIVE_MAX 60
+#define CACHE_MAX 4096
 /* What the slower leg gets once the other one has addresses. IPv4 is worth a
  * second try. */
 #define GRACE_A_MS    2500
 #define GRACE_AAAA_MS 500
-
-/* ASKING -> DONE, once. */
-struct leg {
-	struct job *job;
-	uint16_t type;
-	unsigned asked;
-	bool done, timed_out;
-	struct inquiry *inquiry; /* NULL between two */
-	int status;
-	struct dns_answer answer;
-};
 
 struct job {
 	LIST_ENTRY(job) chain;
@@ -56,33 +33,12 @@ struct job {
 	char host[HOST_MAX + 1];
 };
 
-LIST_HEAD(job_list, job);
-
-struct resolver {
-	struct event_base *base;
-	struct upstream *upstream;
-	struct cache *cache;
-	struct hash_key key;
-	struct endpoint server[SERVERS_MAX];
-	size_t servers;
-	unsigned jobs;
-	unsigned generation; /* what older jobs learn is not kept */
-	struct job_list bucket[JOB_BUCKETS];
-};
-
-static void leg_ask(struct leg *leg);
-
-static uint32_t clamp(uint32_t v, uint32_t min, uint32_t max)
-{
-	return v < min ? min : v > max ? max : v;
-}
-
 /* --- jobs ---------------------------------------------------------------- */
 
 static void job_unlink(struct job *job)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(job->leg); i++)
-		upstream_cancel(STEAL(job->leg[i].inquiry));
+		leg_cancel(&job->leg[i]);
 	event_del(job->grace);
 	LIST_REMOVE(job, chain);
 	job->resolver->jobs--;
@@ -156,11 +112,11 @@ static struct result job_result(const struct job *job)
 	}
 	if (result.count) {
 		/* Half an answer is not kept for long. */
-		result.ttl =
-			clamp(result.ttl, TTL_MIN, failed ? TTL_MIN : TTL_MAX);
+		result.ttl = ttl_clamp(result.ttl, TTL_MIN,
+				       failed ? TTL_MIN : TTL_MAX);
 		return result;
 	}
-	result.ttl = clamp(result.ttl, TTL_MIN, NEGATIVE_MAX);
+	result.ttl = ttl_clamp(result.ttl, TTL_MIN, NEGATIVE_MAX);
 	if (failed)
 		result.status = timed_out ? -ETIMEDOUT : -EIO;
 	else if (missing)
@@ -185,62 +141,32 @@ static void on_grace(evutil_socket_t fd, short what, void *arg)
 	job_conclude(arg);
 }
 
-/* A leg has come to its end. */
-static void leg_done(struct leg *leg, int status)
+static struct job *job_of(struct leg *leg)
 {
-	struct job *job = leg->job;
-	const struct leg *other = &job->leg[leg == &job->leg[0]];
+	return leg->type == DNS_A ? CONTAINER_OF(leg, struct job, leg[0])
+				  : CONTAINER_OF(leg, struct job, leg[1]);
+}
+
+/* A leg has come to its end. */
+static void on_leg(struct leg *leg, const struct dns_records *records)
+{
+	struct job *job = job_of(leg);
+	const struct leg *other = &job->leg[leg->type == DNS_A];
 	unsigned grace = other->type == DNS_A ? GRACE_A_MS : GRACE_AAAA_MS;
 	const struct timeval limit = { .tv_sec = grace / 1000,
 				       .tv_usec = (suseconds_t)(grace % 1000) *
 						  1000 };
 
-	leg->done = true;
-	leg->status = status;
+	(void)records;
 	if (other->done)
 		job_conclude(job);
-	else if (!status && leg->answer.count)
+	else if (!leg->status && leg->answer.count)
 		evtimer_add(job->grace, &limit);
-}
-
-static void on_inquiry(void *arg, int status, const struct dns_answer *got)
-{
-	struct leg *leg = arg;
-
-	leg->inquiry = NULL;
-	if (!status &&
-	    (got->rcode == DNS_NOERROR || got->rcode == DNS_NXDOMAIN)) {
-		leg->answer = *got;
-		leg_done(leg, 0);
-		return;
-	}
-	leg->timed_out = status == -ETIMEDOUT;
-	leg_ask(leg);
-}
-
-/* Asks the next server, or gives up. */
-static void leg_ask(struct leg *leg)
-{
-	struct resolver *resolver = leg->job->resolver;
-
-	while (leg->asked < ASKED_MAX &&
-	       leg->asked < TRIES * resolver->servers) {
-		const struct endpoint *server =
-			&resolver->server[leg->asked++ % resolver->servers];
-
-		if (upstream_ask(resolver->upstream, server, leg->job->host,
-				 leg->type, on_inquiry, leg,
-				 &leg->inquiry) == 0)
-			return;
-	}
-	leg_done(leg, leg->timed_out ? -ETIMEDOUT : -EIO);
 }
 
 static struct job_list *bucket_of(struct resolver *resolver, const char *host)
 {
-	return &resolver->bucket[hash_bytes(&resolver->key, host,
-					    strlen(host)) %
-				 JOB_BUCKETS];
+	return &resolver->bucket[resolver_bucket(resolver, host)];
 }
 
 static struct job *job_find(struct resolver *resolver, const char *host)
@@ -272,7 +198,10 @@ static struct job *job_new(struct resolver *resolver, const char *host)
 	TAILQ_INIT(&job->waiters);
 	memcpy(job->host, host, strlen(host) + 1);
 	for (size_t i = 0; i < ARRAY_SIZE(type); i++)
-		job->leg[i] = (struct leg){ .job = job, .type = type[i] };
+		job->leg[i] = (struct leg){ .servers = &resolver->servers,
+					    .host = job->host,
+					    .type = type[i],
+					    .ended = on_leg };
 	LIST_INSERT_HEAD(bucket, job, chain);
 	resolver->jobs++;
 	return job;
@@ -297,7 +226,7 @@ void resolver_lookup(struct resolver *resolver, const char *host,
 		lookup->wait.owner = job;
 		return;
 	}
-	if (resolver->servers && resolver->jobs < JOBS_MAX)
+	if (resolver->servers.count && resolver->jobs < JOBS_MAX)
 		job = job_new(resolver, host);
 	if (!job) {
 		answer(lookup, &result);
@@ -327,26 +256,28 @@ void resolver_cancel(struct resolver *resolver, struct lookup *lookup)
 	job_free(job);
 }
 
-static bool same_servers(const struct resolver *resolver,
+static bool same_servers(const struct servers *servers,
 			 const struct endpoint *server, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!ip_equal(&server[i].ip, &resolver->server[i].ip) ||
-		    server[i].port != resolver->server[i].port)
+		if (!ip_equal(&server[i].ip, &servers->at[i].ip) ||
+		    server[i].port != servers->at[i].port)
 			return false;
-	return n == resolver->servers;
+	return n == servers->count;
 }
 
 void resolver_set_servers(struct resolver *resolver,
 			  const struct endpoint *server, size_t n)
 {
+	struct servers *servers = &resolver->servers;
+
 	if (n > SERVERS_MAX)
 		n = SERVERS_MAX;
-	if (same_servers(resolver, server, n))
+	if (same_servers(servers, server, n))
 		return;
 	if (n)
-		memcpy(resolver->server, server, n * sizeof(*server));
-	resolver->servers = n;
+		memcpy(servers->at, server, n * sizeof(*server));
+	servers->count = n;
 	/* Other servers may know other names. */
 	resolver_flush(resolver);
 }
@@ -365,8 +296,8 @@ int resolver_new(struct event_base *base, struct resolver **ret_resolver)
 		return -ENOMEM;
 	resolver->base = base;
 	resolver->cache = cache_new(CACHE_MAX);
-	resolver->upstream = upstream_new(base);
-	if (!resolver->cache || !resolver->upstream ||
+	resolver->servers.upstream = upstream_new(base);
+	if (!resolver->cache || !resolver->servers.upstream ||
 	    hash_key_init(&resolver->key)) {
 		resolver_free(resolver);
 		return -ENOMEM;
@@ -382,11 +313,12 @@ void resolver_free(struct resolver *resolver)
 
 	if (!resolver)
 		return;
-	resolver->servers = 0; /* waiters that ask again get -EIO */
+	resolver->servers.count = 0; /* waiters that ask again get -EIO */
 	for (size_t i = 0; i < JOB_BUCKETS; i++)
 		while ((job = LIST_FIRST(&resolver->bucket[i])))
 			job_finish(job, &result);
-	upstream_free(resolver->upstream);
+	resolver_end_records(resolver);
+	upstream_free(resolver->servers.upstream);
 	cache_free(resolver->cache);
 	free(resolver);
 }

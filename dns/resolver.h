@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * resolver.h - addresses of a name from the upstream servers: c-ares on our
- * loop, a cache by TTL, and equal questions asked once.
+ * resolver.h - addresses and records of a name from the upstream servers:
+ * c-ares on our loop, a cache by TTL, and equal questions asked once.
  *
  * Queries are built here with getrandom() ids and sent with ares_send(), each
  * from a source port of its own (one channel a query: c-ares 1.18 keeps its
@@ -30,6 +30,13 @@ void resolver_set_servers(struct resolver *resolver,
 void resolver_lookup(struct resolver *resolver, const char *host,
 		     struct lookup *lookup);
 void resolver_cancel(struct resolver *resolver, struct lookup *lookup);
+
+/* Looks up records of @type (TXT, MX or SRV; others get -EIO) of @host, see
+ * struct record_lookup. Nothing is cached. */
+void resolver_lookup_records(struct resolver *resolver, const char *host,
+			     uint16_t type, struct record_lookup *lookup);
+void resolver_cancel_records(struct resolver *resolver,
+			     struct record_lookup *lookup);
 
 /* Forgets what is cached. */
 void resolver_flush(struct resolver *resolver);

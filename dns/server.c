@@ -61,6 +61,12 @@ void dns_server_forget(struct dns_server *server, const struct sandbox *sandbox)
 	filter_forget_sandbox(server->filter, sandbox);
 }
 
+void dns_server_recheck(struct dns_server *server,
+			const struct sandbox *sandbox)
+{
+	filter_recheck(server->filter, sandbox);
+}
+
 void dns_server_free(struct dns_server *server)
 {
 	if (!server)

@@ -23,4 +23,10 @@ void dns_server_free(struct dns_server *server);
 void dns_server_forget(struct dns_server *server,
 		       const struct sandbox *sandbox);
 
+/* To be called when @sandbox->policy was replaced, or one of its rules has
+ * expired: what is under way is judged again at once. Whoever does not call it
+ * only waits longer: no verdict of another policy is ever acted upon. */
+void dns_server_recheck(struct dns_server *server,
+			const struct sandbox *sandbox);
+
 #endif

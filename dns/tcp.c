@@ -27,7 +27,7 @@
 #define IDLE_S		  10
 #define PAUSE_S		  1 /* without file descriptors */
 #define PREFIX_LEN	  2
-#define REPLY_SIZE	  (PREFIX_LEN + DNS_REPLY_MAX)
+#define REPLY_SIZE	  (PREFIX_LEN + DNS_REPLY_TCP_MAX)
 
 struct conn {
 	TAILQ_ENTRY(conn) entry; /* by age of the last whole message */

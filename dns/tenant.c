@@ -23,6 +23,7 @@ struct tenants {
 	const struct services *services;
 	struct event *fold; /* while refusals wait for their record */
 	struct quota strangers;
+	struct bucket stranger_bucket;
 	LIST_HEAD(, tenant) bucket[BUCKETS];
 };
 
@@ -35,29 +36,38 @@ static void sweep(struct tenants *tenants, size_t bucket, uint64_t now_ms)
 	     t = next) {
 		next = LIST_NEXT(t, chain);
 		if (t->quota.in_flight || t->quota.refused ||
-		    now_ms - t->quota.filled_ms < IDLE_MS)
+		    now_ms - t->quota.used_ms < IDLE_MS)
 			continue;
 		LIST_REMOVE(t, chain);
 		free(t);
 	}
 }
 
+static struct tenant *find(struct tenants *tenants, uint32_t id)
+{
+	struct tenant *tenant;
+
+	LIST_FOREACH (tenant, &tenants->bucket[id % BUCKETS], chain)
+		if (tenant->quota.sandbox == id)
+			return tenant;
+	return NULL;
+}
+
 struct quota *tenants_quota(struct tenants *tenants,
 			    const struct sandbox *sandbox, uint64_t now_ms)
 {
+	struct tenant *tenant = find(tenants, sandbox->id);
 	size_t bucket = sandbox->id % BUCKETS;
-	struct tenant *tenant;
 
-	LIST_FOREACH (tenant, &tenants->bucket[bucket], chain)
-		if (tenant->quota.sandbox == sandbox->id)
-			return &tenant->quota;
-	sweep(tenants, bucket, now_ms);
-	tenant = calloc(1, sizeof(*tenant));
-	if (!tenant)
-		return NULL;
-	quota_init(&tenant->quota, sandbox->id,
-		   policy_limits(sandbox->policy)->dns_per_second, now_ms);
-	LIST_INSERT_HEAD(&tenants->bucket[bucket], tenant, chain);
+	if (!tenant) {
+		sweep(tenants, bucket, now_ms);
+		tenant = calloc(1, sizeof(*tenant));
+		if (!tenant)
+			return NULL;
+		tenant->quota.sandbox = sandbox->id;
+		LIST_INSERT_HEAD(&tenants->bucket[bucket], tenant, chain);
+	}
+	tenant->quota.used_ms = now_ms;
 	return &tenant->quota;
 }
 
@@ -95,7 +105,8 @@ void tenants_refuse(struct tenants *tenants, struct quota *quota)
 bool tenants_stranger(struct tenants *tenants)
 {
 	tenants_refuse(tenants, &tenants->strangers);
-	return quota_take(&tenants->strangers, STRANGERS_PER_S, clock_ms());
+	return bucket_take(&tenants->stranger_bucket, STRANGERS_PER_S,
+			   clock_ms());
 }
 
 static void flush(struct tenants *tenants)
@@ -131,7 +142,7 @@ struct tenants *tenants_new(struct event_base *base,
 		return NULL;
 	}
 	tenants->services = services;
-	quota_init(&tenants->strangers, 0, STRANGERS_PER_S, clock_ms());
+	bucket_init(&tenants->stranger_bucket, STRANGERS_PER_S, clock_ms());
 	return tenants;
 }
 

@@ -46,9 +46,11 @@ struct inquiry {
 	bool ended; /* c-ares is done with it */
 	int status;
 	struct dns_answer answer;
+	struct dns_records *records; /* if it is for some */
 	uint16_t type;
 	char host[HOST_MAX + 1];
-	void (*done)(void *arg, int status, const struct dns_answer *answer);
+	void (*done)(void *arg, int status, const struct dns_answer *answer,
+		     const struct dns_records *records);
 	void *arg;
 };
 
@@ -67,6 +69,7 @@ static void inquiry_free(struct inquiry *inquiry)
 			event_free(inquiry->watch[i].event);
 	if (inquiry->timer)
 		event_free(inquiry->timer);
+	free(inquiry->records);
 	free(inquiry);
 }
 
@@ -93,13 +96,15 @@ static void release(struct inquiry *inquiry)
 /* Tells the caller, if c-ares is done. @inquiry is gone after that. */
 static void deliver(struct inquiry *inquiry)
 {
+	AUTO_FREE struct dns_records *records = STEAL(inquiry->records);
 	struct dns_answer answer = inquiry->answer;
 	int status = inquiry->status;
-	void (*done)(void *, int, const struct dns_answer *) = inquiry->done;
+	void (*done)(void *, int, const struct dns_answer *,
+		     const struct dns_records *) = inquiry->done;
 	void *arg = inquiry->arg;
 
 	release(inquiry);
-	done(arg, status, status ? NULL : &answer);
+	done(arg, status, status ? NULL : &answer, status ? NULL : records);
 }
 
 static void on_answer(void *arg, int status, int timeouts, unsigned char *data,
@@ -110,9 +115,9 @@ static void on_answer(void *arg, int status, int timeouts, unsigned char *data,
 	(void)timeouts;
 	inquiry->ended = true;
 	if (status == ARES_SUCCESS && data && len > 0)
-		inquiry->status =
-			dns_answer_parse(data, (size_t)len, inquiry->host,
-					 inquiry->type, &inquiry->answer);
+		inquiry->status = dns_answer_parse(
+			data, (size_t)len, inquiry->host, inquiry->type,
+			&inquiry->answer, inquiry->records);
 	else if (status == ARES_ETIMEOUT || status == ARES_ECANCELLED)
 		inquiry->status = -ETIMEDOUT;
 	else
@@ -241,7 +246,8 @@ static int set_server(struct inquiry *inquiry, const struct endpoint *server)
 int upstream_ask(struct upstream *upstream, const struct endpoint *server,
 		 const char *host, uint16_t type,
 		 void (*done)(void *arg, int status,
-			      const struct dns_answer *answer),
+			      const struct dns_answer *answer,
+			      const struct dns_records *records),
 		 void *arg, struct inquiry **ret_inquiry)
 {
 	const struct timeval try = { .tv_sec = TRY_S };
@@ -254,7 +260,10 @@ int upstream_ask(struct upstream *upstream, const struct endpoint *server,
 	inquiry = inquiry_new(upstream);
 	if (!inquiry)
 		return -ENOMEM;
-	if (set_server(inquiry, server)) {
+	if (rdata_known(type))
+		inquiry->records = calloc(1, sizeof(*inquiry->records));
+	if ((rdata_known(type) && !inquiry->records) ||
+	    set_server(inquiry, server)) {
 		inquiry_free(inquiry);
 		return -EIO;
 	}

@@ -62,10 +62,29 @@ int ruleset_link_del(struct nft *nft, const struct ruleset_link *link,
 		     uint16_t proxy_port);
 
 /* Lets TCP from @ifname to @dst, on @ports, reach the transparent listener; one
- * batch; what is there already is no error. */
+ * batch; what is there already is no error. For a @dst that is new, or has the
+ * same: there must be nothing that @ports would contain. */
 int ruleset_flow_add(struct nft *nft, const char *ifname,
 		     const struct cidr *dst, const struct port_range *ports,
 		     size_t n);
+
+struct ruleset_flow {
+	struct cidr dst;
+	struct port_range ports;
+};
+
+/* In one batch: TCP from @ifname to @gone is let through no longer, but to
+ * @want it is, also where they overlap; the rest stays as it is. What is absent
+ * or there already is no error. It reads what there is, so that one call with
+ * many is better than many calls; a batch holds about 1,000. */
+int ruleset_flow_replace(struct nft *nft, const char *ifname,
+			 const struct ruleset_flow *gone, size_t gone_n,
+			 const struct ruleset_flow *want, size_t want_n);
+
+/* TCP from @ifname is let through to @keep, as far as it is now, and nothing
+ * else. */
+int ruleset_flow_sweep(struct nft *nft, const char *ifname,
+		       const struct ruleset_flow *keep, size_t n);
 
 struct ruleset_counters {
 	uint64_t spoofed, refused, ipv6, forwarded;

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "policy/nameset.h"
 #include "policy/path.h"
 #include "policy/rule.h"
 
@@ -41,6 +42,7 @@ const struct rule *denied_name(const struct policy *policy, const char *host,
 			       uint16_t port)
 {
 	struct cover cover = { .at = host };
+	struct nameset_hit hit;
 	struct group group;
 
 	while (index_next(&policy->deny, &cover, &group)) {
@@ -52,6 +54,9 @@ const struct rule *denied_name(const struct policy *policy, const char *host,
 				return rule;
 		}
 	}
+	for (size_t i = 0; i < policy->lists.count; i++)
+		if (nameset_find(policy->lists.at[i]->list, host, &hit))
+			return policy->lists.at[i];
 	return NULL;
 }
 

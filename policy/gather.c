@@ -20,13 +20,13 @@
 #include "policy/tree.h"
 
 #define FILES_MAX     256
-#define PATH_TEXT_MAX 4096
 #define LIST_TEXT_MAX ((size_t)192 << 20)
 
 struct gatherer {
 	struct bundle *bundle;
 	struct policy_error *err;
 	unsigned depth, files;
+	bool again; /* we are at work: nothing may keep us waiting */
 };
 
 static int read_all(int fd, size_t max, char **ret_text, size_t *ret_len)
@@ -61,11 +61,13 @@ static int read_all(int fd, size_t max, char **ret_text, size_t *ret_len)
 	return 0;
 }
 
-/* A directory or a device is no policy, and a pipe may block for ever. */
-static int open_file(const char *path)
+/* A directory or a device is no policy, and a pipe may block for ever; what was
+ * read from one is gone. */
+static int open_file(const char *path, bool again)
 {
 	struct stat st;
-	AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY |
+					    (again ? O_NONBLOCK : 0));
 
 	if (fd < 0)
 		return -errno;
@@ -73,6 +75,8 @@ static int open_file(const char *path)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
+	if (again && !S_ISREG(st.st_mode))
+		return -ESPIPE;
 	return steal_fd(&fd);
 }
 
@@ -162,7 +166,12 @@ static int gather_from(struct gatherer *g, const char *path, const char *text,
 	const struct source quiet = { .origin = path, .err = &ignored };
 	const struct source source = { .origin = path, .err = g->err };
 	struct node *root = NULL;
-	int ret = tree_parse(text, len, &quiet, &root);
+	int ret;
+
+	/* Most name nothing, and need no second reading. */
+	if (!memmem(text, len, "extends", 7) && !memmem(text, len, "file", 4))
+		return 0;
+	ret = tree_parse(text, len, &quiet, &root);
 
 	if (ret == -EINVAL || !root)
 		return 0;
@@ -188,10 +197,10 @@ static int gather_text(struct gatherer *g, enum bundle_kind kind,
 	return ret;
 }
 
-static int read_file(const char *path, size_t max, char **ret_text,
+static int read_file(const char *path, size_t max, bool again, char **ret_text,
 		     size_t *ret_len)
 {
-	AUTO_FD int fd = open_file(path);
+	AUTO_FD int fd = open_file(path, again);
 
 	return fd < 0 ? fd : read_all(fd, max, ret_text, ret_len);
 }
@@ -201,13 +210,13 @@ static int gather_file(struct gatherer *g, const struct place *place,
 {
 	size_t max = kind == BUNDLE_LIST ? LIST_TEXT_MAX : FILE_TEXT_MAX;
 	AUTO_FREE char *text = NULL;
-	char why[80];
+	char why[96];
 	size_t len = 0;
 	int ret;
 
 	if (++g->files > FILES_MAX)
 		return file_fault(g, place, path, "too many files are named");
-	ret = read_file(path, max, &text, &len);
+	ret = read_file(path, max, g->again, &text, &len);
 	if (ret < 0 && ret != -EFBIG)
 		return ret == -ENOMEM
 			       ? ret
@@ -216,7 +225,9 @@ static int gather_file(struct gatherer *g, const struct place *place,
 		ret = gather_text(g, kind, path, text, len);
 	if (ret != -EFBIG)
 		return ret;
-	snprintf(why, sizeof(why), "it is larger than %zu MiB", max >> 20);
+	snprintf(why, sizeof(why), "it is larger than %zu KiB, %s", max >> 10,
+		 kind == BUNDLE_LIST ? "split it"
+				     : "use wildcards, or lists under 'deny'");
 	return file_fault(g, place, path, why);
 }
 
@@ -224,6 +235,14 @@ int bundle_add_policy(struct bundle *bundle, const char *path,
 		      struct policy_error *reterr)
 {
 	struct gatherer g = { .bundle = bundle, .err = reterr };
+
+	return gather_file(&g, NULL, BUNDLE_FILE, path);
+}
+
+int bundle_add_again(struct bundle *bundle, const char *path,
+		     struct policy_error *reterr)
+{
+	struct gatherer g = { .bundle = bundle, .err = reterr, .again = true };
 
 	return gather_file(&g, NULL, BUNDLE_FILE, path);
 }

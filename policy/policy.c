@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/nameset.h"
 #include "policy/rule.h"
 
 const char *door_word(enum door door)
@@ -38,6 +39,7 @@ void rule_free(struct rule *rule)
 	free(rule->host);
 	free(rule->ports);
 	free(rule->addresses);
+	nameset_free(rule->list);
 	texts_free(&rule->methods);
 	texts_free(&rule->paths);
 	free(rule->text);
@@ -130,6 +132,11 @@ bool policy_answers_real(const struct policy *policy)
 const struct limits *policy_limits(const struct policy *policy)
 {
 	return &policy->limits;
+}
+
+size_t policy_rules(const struct policy *policy)
+{
+	return policy->all.count;
 }
 
 const char *policy_name(const struct policy *policy)

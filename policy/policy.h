@@ -128,6 +128,7 @@ bool policy_is_public(const struct policy *policy);    /* default: public */
 bool policy_answers_real(const struct policy *policy); /* dns.answers: real */
 const struct limits *policy_limits(const struct policy *policy);
 const char *policy_name(const struct policy *policy); /* never NULL */
+size_t policy_rules(const struct policy *policy);     /* how many */
 /* 64 hex digits: SHA-256 of the bundle it was built from. */
 const char *policy_digest(const struct policy *policy);
 

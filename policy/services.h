@@ -46,7 +46,7 @@ struct lookup {
 struct record_lookup {
 	struct wait wait;
 	uint16_t type;
-	struct {
+	struct rdata {
 		uint16_t len;
 		uint8_t data[LOOKUP_RDATA_MAX];
 	} record[LOOKUP_RECORDS_MAX];

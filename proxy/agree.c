@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "proxy/wanted.h"
+
 static enum sniff bad(struct agree *a, enum reason reason, const char *detail)
 {
 	a->reason = reason;
@@ -13,18 +15,25 @@ static enum sniff bad(struct agree *a, enum reason reason, const char *detail)
 	return SNIFF_BAD;
 }
 
+static enum wanted wanted(const struct agree *a)
+{
+	return wanted_on(a->wanted, a->port);
+}
+
 /* A name on a connection to a literal address: the range was allowed, the name
- * needs a rule of its own. */
+ * needs a rule of its own, or to be public. A name that is only observed does
+ * not: what it would be refused for is that it disagrees. */
 static bool name_has_rule(const struct agree *a, const char *name)
 {
 	const struct question question = {
 		.host = name,
 		.port = a->port,
 		.door = a->door,
+		.now_s = a->now_s,
 	};
 	const struct verdict verdict = policy_decide(a->policy, &question);
 
-	return verdict.allow && verdict.reason == REASON_RULE;
+	return verdict.allow && verdict.reason != REASON_OBSERVE;
 }
 
 static enum sniff check_tls(struct agree *a, const uint8_t *data, size_t len)
@@ -48,6 +57,8 @@ static enum sniff check_tls(struct agree *a, const uint8_t *data, size_t len)
 		return bad(a, REASON_NAME_MISMATCH,
 			   "TLS names a host, the connection an address");
 	}
+	if (!*a->sni && a->host && wanted(a) == WANTED_ANY)
+		return SNIFF_DONE;
 	if (!*a->sni)
 		return bad(a, REASON_NO_NAME, "no server name in TLS");
 	if (a->host && strcmp(a->host, a->sni))
@@ -58,8 +69,10 @@ static enum sniff check_tls(struct agree *a, const uint8_t *data, size_t len)
 
 static enum sniff check(struct agree *a, const uint8_t *data, size_t len)
 {
+	const bool http = wanted(a) == WANTED_HTTP;
+
 	a->protocol = sniff_protocol(data, len);
-	if (a->port == 443) {
+	if (wanted(a) == WANTED_TLS) {
 		a->protocol = PROTOCOL_TLS;
 		return len ? check_tls(a, data, len) : SNIFF_MORE;
 	}
@@ -67,21 +80,21 @@ static enum sniff check(struct agree *a, const uint8_t *data, size_t len)
 	case PROTOCOL_UNKNOWN:
 		return SNIFF_MORE;
 	case PROTOCOL_TLS:
-		if (a->port == 80)
+		if (http)
 			break;
 		return check_tls(a, data, len);
 	case PROTOCOL_HTTP:
 		return SNIFF_DONE;
-	case PROTOCOL_HTTP2:
+	case PROTOCOL_HTTP2: /* names hosts, and nobody here hears them */
 		break;
 	case PROTOCOL_SOCKS5:
 	case PROTOCOL_OTHER:
-		if (a->port == 80)
+		if (http)
 			break;
 		return SNIFF_DONE;
 	}
 	return bad(a, REASON_PROTOCOL,
-		   a->port == 80 ? "not HTTP/1" : "HTTP/2 without TLS");
+		   http ? "not HTTP/1" : "HTTP/2 without TLS");
 }
 
 enum sniff agree_check(struct agree *a, const uint8_t *data, size_t len)
@@ -100,20 +113,47 @@ enum sniff agree_late(struct agree *a, const char *detail)
 
 /* What may still become TLS or HTTP does not pass: the rest would come behind
  * it unseen. If there will be no rest, half a word is just that; but a first
- * byte that only TLS has is half a hello. */
+ * byte that only TLS has is half a hello. Where the rule wants nothing, only
+ * what is TLS for certain has to be whole. */
 enum sniff agree_incomplete(struct agree *a, const uint8_t *data, size_t len,
 			    bool ended)
 {
 	enum sniff s = agree_check(a, data, len);
+	const enum wanted want = wanted(a);
 
 	if (s != SNIFF_MORE)
 		return s;
 	if (!len)
 		return SNIFF_DONE;
-	if (!ended || a->port == 443 || a->port == 80 ||
-	    a->protocol == PROTOCOL_TLS || (data[0] >= 0x14 && data[0] <= 0x18))
+	if (want == WANTED_ANY && a->protocol != PROTOCOL_TLS)
+		return SNIFF_DONE;
+	if (want == WANTED_ANY && !ended)
+		return SNIFF_MORE;
+	if (!ended || want != WANTED_DEFAULT || a->protocol == PROTOCOL_TLS ||
+	    (data[0] >= 0x14 && data[0] <= 0x18))
 		return agree_late(a, "first message never completed");
 	return SNIFF_DONE;
+}
+
+/* Nothing but the requests of an exchange satisfies a rule that wants HTTP. */
+bool agree_still(const struct agree *a)
+{
+	const bool tls = a->protocol == PROTOCOL_TLS;
+
+	switch (wanted(a)) {
+	case WANTED_HTTP:
+		return false;
+	case WANTED_TLS:
+		if (!tls)
+			return false;
+		break;
+	case WANTED_ANY:
+	case WANTED_DEFAULT:
+		break;
+	}
+	if (a->address.len)
+		return !*a->sni || name_has_rule(a, a->sni);
+	return !tls || *a->sni || wanted(a) == WANTED_ANY;
 }
 
 enum tls_answer agree_answer(struct agree *a, const uint8_t *data, size_t len)

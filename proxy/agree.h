@@ -3,10 +3,12 @@
  * agree.h - every name agrees (P3): what a client says first must name the host
  * that the connection was allowed for.
  *
- * 443 must be TLS and 80 must be HTTP/1; on other ports whatever is neither
- * may pass, once it is certain that it is neither. HTTP names a host in every
- * request: it is recognised here, and judged by an exchange. TLS may start
- * twice, and then names its host twice. Pure: no sockets.
+ * What must be TLS or HTTP/1 by rule or port is refused if it is not; elsewhere
+ * whatever is neither may pass, once it is certain that it is neither; and
+ *where the rule wants nothing (`any`) also what stays unclear, and TLS without
+ *a name. HTTP names a host in every request: it is recognised here, and judged
+ *by an exchange. TLS may start twice, and then names its host twice. Pure: no
+ * sockets.
  *
  *	agree_check() DONE, TLS: ->hello_len bytes may pass, then
  *	agree_answer() RETRY: then
@@ -25,6 +27,8 @@ struct agree {
 	struct ip address; /* a literal address instead of a host */
 	uint16_t port;
 	enum door door;
+	enum wanted wanted; /* by rule or, if it is the default, by port */
+	int64_t now_s;	    /* since the epoch: for rules that expire */
 
 	/* What agree_check() found; valid after DONE and BAD. */
 	enum protocol protocol;
@@ -41,7 +45,8 @@ struct agree {
 enum sniff agree_check(struct agree *agree, const uint8_t *data, size_t len);
 
 /* The client said no more than this, in time; @ended: nor will it ever. DONE if
- * it may pass as it is. */
+ * it may pass as it is. MORE, only where the rule wants nothing: it is half of
+ * something that has a name, and should get more time. */
 enum sniff agree_incomplete(struct agree *agree, const uint8_t *data,
 			    size_t len, bool ended);
 
@@ -56,5 +61,9 @@ enum sniff agree_second(struct agree *agree, const uint8_t *data, size_t len,
 
 /* Second hello or answer never came. BAD. */
 enum sniff agree_late(struct agree *agree, const char *detail);
+
+/* A connection whose first message agreed: does it still, now that ->policy and
+ * ->wanted are others? */
+bool agree_still(const struct agree *agree);
 
 #endif

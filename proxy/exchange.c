@@ -50,6 +50,7 @@ void exchange_end_flow(struct exchange *x, const char *how)
 	if (flow)
 		flow_close(flow, x->up, x->down, how);
 	x->up = x->down = 0;
+	x->prepaid = 0;
 }
 
 void exchange_cut(struct exchange *x, const char *how)
@@ -192,6 +193,8 @@ static bool step_linger(struct exchange *x)
 
 static bool step(struct exchange *x)
 {
+	if (x->spent)
+		exchange_over_budget(x);
 	if (x->side[CLIENT].broken && x->phase != EXCHANGE_OVER)
 		exchange_cut(x, "reset by client");
 	switch (x->phase) {
@@ -219,7 +222,7 @@ void exchange_drop_buffers(struct exchange *x)
 	}
 }
 
-static void exchange_free(struct exchange *x)
+void exchange_free(struct exchange *x)
 {
 	exchange_end_flow(x, "aborted");
 	side_close(&x->side[CLIENT]);
@@ -242,7 +245,7 @@ void exchange_run(struct exchange *x)
 			moved |= side_flush(&x->side[SERVER]);
 			moved |= side_flush(&x->side[CLIENT]);
 		}
-	} while (moved);
+	} while (moved || x->spent);
 	x->running = false;
 	if (x->phase == EXCHANGE_OVER) {
 		x->config.closed(x->config.arg);

@@ -11,6 +11,7 @@
 
 struct event_base;
 struct exchange;
+struct fold;
 
 struct exchange_config {
 	struct event_base *base;
@@ -25,6 +26,10 @@ struct exchange_config {
 	const char *host;
 	struct ip address;
 	uint16_t port; /* 0: the request's own */
+	/* If there is no host nor address, but .len: each request must name one
+	 * of the names that were answered with this address. */
+	struct ip names_at;
+	struct fold *fold; /* for refusals by rate; may be NULL */
 	/* The connection ended; the exchange is freed after it returns. Never
 	 * called from within exchange_start(). */
 	void (*closed)(void *arg);
@@ -40,5 +45,12 @@ int exchange_start(const struct exchange_config *config, int client_fd,
 		   struct exchange **ret_exchange);
 /* Ends it now. closed() is not called. NULL is fine. */
 void exchange_abort(struct exchange *exchange);
+
+/* The same, with RST both ways; a request under way is recorded as cut for
+ * @reason. */
+void exchange_revoke(struct exchange *exchange, enum reason reason);
+/* The sandbox has another policy: a request under way that is not allowed any
+ * more is cut, and the connection with it. May call closed(). */
+void exchange_recheck(struct exchange *exchange);
 
 #endif

@@ -5,7 +5,9 @@
  *	exchange.c	   start and end, phases, time
  *	exchange_io.c	   two sockets, four buffers
  *	exchange_request.c one request: parse, judge, refuse
- *	exchange_relay.c   bodies and the response; websockets
+ *	exchange_relay.c   bodies and the response
+ *	exchange_switch.c  websockets
+ *	exchange_cut.c	   what ends before its time: budgets, revocation
  *
  * Each step works on buffers only, and says whether it got anywhere; sockets
  * are read when libevent says so and written as soon as there are bytes.
@@ -77,7 +79,9 @@ struct exchange {
 	struct flow *flow;
 	bool decided;
 	struct flow_result result;
-	uint64_t up, down;	/* bytes on the upstream connection */
+	uint64_t up, down; /* bytes on the upstream connection */
+	size_t prepaid; /* of side[SERVER].out: taken off the budget already */
+	bool spent;	/* there was more than the budget had */
 	uint64_t told, told_at; /* the last progress record */
 	struct tunnel *tunnel;
 };
@@ -86,6 +90,7 @@ uint64_t exchange_now(void); /* ms, monotonic */
 void exchange_phase(struct exchange *x, enum exchange_phase phase);
 /* Runs steps until none gets anywhere. May free @x. */
 void exchange_run(struct exchange *x);
+void exchange_free(struct exchange *x);
 /* Closes the upstream connection and the flow. */
 void exchange_end_flow(struct exchange *x, const char *how);
 /* Ends all of it by RST: a client must not take what it got for whole. */
@@ -115,11 +120,23 @@ void exchange_refuse(struct exchange *x, enum reason reason, uint16_t status,
 /* No request came in time: recorded, 408. */
 void exchange_late(struct exchange *x);
 
+/* exchange_cut.c */
+
+/* How many of @len bytes may go @way now; they are taken off the budget. 0:
+ * none of them, and the exchange will end for it. */
+size_t exchange_spend(struct exchange *x, enum direction way, size_t len);
+/* How many may be read. */
+size_t exchange_room(const struct exchange *x, enum direction way, size_t len);
+/* The budget is used up: 403 if nothing was answered yet, else it is cut. */
+void exchange_over_budget(struct exchange *x);
+
 /* exchange_relay.c */
 bool exchange_step_relay(struct exchange *x);
-bool exchange_step_switch(struct exchange *x);
 /* The exchange failed: recorded, refused. */
 void exchange_fail(struct exchange *x, enum reason reason, uint16_t status,
 		   const char *detail);
+
+/* exchange_switch.c */
+bool exchange_step_switch(struct exchange *x);
 
 #endif

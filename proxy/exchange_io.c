@@ -75,11 +75,17 @@ static void side_read(struct side *side)
 	bool linger = x->phase == EXCHANGE_LINGER;
 	size_t room = linger ? sizeof(drop) : buf_room(&side->in);
 	char *to = linger ? drop : side->in.data + side->in.end;
+	bool counted = side == &x->side[SERVER] && !linger;
+	size_t paid = counted ? exchange_room(x, DOWN, room) : room;
 	ssize_t n;
 
 	if (room == 0)
 		return;
-	n = recv(side->fd, to, room, 0);
+	/* Is there more than may be read? */
+	if (paid == 0)
+		n = recv(side->fd, drop, 1, MSG_PEEK);
+	else
+		n = recv(side->fd, to, paid, 0);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -87,6 +93,12 @@ static void side_read(struct side *side)
 		side->broken = side->broken || n < 0;
 		return;
 	}
+	if (paid == 0) {
+		x->spent = true;
+		return;
+	}
+	if (counted)
+		exchange_spend(x, DOWN, (size_t)n);
 	touch(side, false);
 	if (linger) {
 		x->lingered += (size_t)n;
@@ -97,15 +109,29 @@ static void side_read(struct side *side)
 		x->down += (uint64_t)n;
 }
 
+/* How much of what waits for the server is paid for. */
+static size_t paid(struct exchange *x, size_t len)
+{
+	if (x->prepaid < len)
+		x->prepaid += exchange_spend(x, UP, len - x->prepaid);
+	x->spent = x->spent || x->prepaid == 0;
+	return x->prepaid;
+}
+
 bool side_flush(struct side *side)
 {
 	struct exchange *x = side->exchange;
+	bool up = side == &x->side[SERVER];
+	size_t len = buf_len(&side->out);
 	ssize_t n;
 
-	if (side->fd < 0 || side->broken || buf_len(&side->out) == 0)
+	if (side->fd < 0 || side->broken || len == 0)
 		return false;
-	n = send(side->fd, side->out.data + side->out.start,
-		 buf_len(&side->out), MSG_NOSIGNAL);
+	if (up)
+		len = paid(x, len);
+	if (len == 0)
+		return false;
+	n = send(side->fd, side->out.data + side->out.start, len, MSG_NOSIGNAL);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n < 0) {
@@ -115,8 +141,10 @@ bool side_flush(struct side *side)
 	}
 	buf_drop(&side->out, (size_t)n);
 	touch(side, true);
-	if (side == &x->side[SERVER])
+	if (up) {
 		x->up += (uint64_t)n;
+		x->prepaid -= (size_t)n;
+	}
 	return true;
 }
 

@@ -16,6 +16,7 @@
 #include "proxy/http_write.h"
 #include "proxy/refuse.h"
 #include "proxy/sniff/http_authority.h"
+#include "proxy/vet.h"
 
 struct judged { /* one request on its way to a flow */
 	struct http_request req;
@@ -45,6 +46,8 @@ static struct flow_ask ask_of(const struct exchange *x, const struct judged *j)
 		.protocol = "http",
 		.method = j->method[0] ? j->method : NULL,
 		.target = j->path[0] ? j->path : NULL,
+		.websocket = j->req.websocket,
+		.fold = c->fold,
 	};
 }
 
@@ -115,8 +118,13 @@ void exchange_late(struct exchange *x)
 static bool other_authority(const struct exchange *x,
 			    const struct http_request *req)
 {
+	const struct exchange_config *c = &x->config;
+
 	if (req->port != x->port)
 		return true;
+	if (c->names_at.len && !fixed(x))
+		return !vet_name_at(c->services, c->sandbox, &c->names_at,
+				    req->host);
 	return fixed(x) &&
 	       (strcmp(req->host, x->host) != 0 ||
 		(!x->host[0] && !ip_equal(&req->address, &x->address)));
@@ -137,9 +145,6 @@ static bool acceptable(const struct exchange *x, struct judged *j)
 		   req->form != HTTP_ABSOLUTE) {
 		error->detail = "this is a proxy: the target must be a whole "
 				"URL, http://host/path";
-	} else if (x->port == 443) {
-		*error = (struct http_error){ REASON_PROTOCOL,
-					      "plain HTTP on port 443", 0 };
 	} else if (http_via_us(req->header, req->headers)) {
 		*error = (struct http_error){
 			REASON_SELF, "the request came through here before", 0

@@ -11,7 +11,10 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/sock.h"
 #include "proxy/flow_open.h"
+#include "proxy/fold.h"
+#include "proxy/wanted.h"
 
 #define SNI_MAX	   255
 #define TARGET_MAX (64 * 1024)
@@ -56,6 +59,8 @@ static void flow_free(struct flow *flow)
 	policy_unref(flow->policy);
 	free(flow->host);
 	free(flow->sni);
+	free(flow->method);
+	free(flow->target);
 	free(flow);
 }
 
@@ -80,11 +85,12 @@ static struct flow *flow_new(const struct services *services,
 	flow->src_ip = ask->src_ip;
 	flow->src_port = ask->src_port;
 	flow->port = ask->port;
+	flow->websocket = ask->websocket;
 	if (!ask->host)
-		flow->ip = ask->address;
+		flow->ip = flow->asked = ask->address;
 	if (ask->sandbox) {
 		flow->sandbox = ask->sandbox->id;
-		/* A reload does not change the rules of what goes on. */
+		/* It is ours until flow_recheck(). */
 		if (ask->sandbox->policy)
 			flow->policy = policy_ref(ask->sandbox->policy);
 	}
@@ -92,17 +98,18 @@ static struct flow *flow_new(const struct services *services,
 		snprintf(flow->protocol, sizeof(flow->protocol), "%s",
 			 ask->protocol);
 	if (!copy(&flow->host, ask->host, HOST_MAX + 1) ||
-	    !copy(&flow->sni, ask->sni, SNI_MAX)) {
+	    !copy(&flow->sni, ask->sni, SNI_MAX) ||
+	    !copy(&flow->method, ask->method, TARGET_MAX) ||
+	    !copy(&flow->target, ask->target, TARGET_MAX)) {
 		flow_free(flow);
 		return NULL;
 	}
 	return flow;
 }
 
-static struct flow *begin(struct event_base *base,
-			  const struct services *services,
-			  const struct flow_ask *ask, flow_done *done,
-			  void *arg, bool judge_only)
+struct flow *flow_start(struct event_base *base,
+			const struct services *services,
+			const struct flow_ask *ask, flow_done *done, void *arg)
 {
 	struct flow *flow = flow_new(services, ask);
 	struct opening *o;
@@ -116,31 +123,15 @@ static struct flow *begin(struct event_base *base,
 	o->base = base;
 	o->done = done;
 	o->arg = arg;
-	o->judge_only = judge_only;
+	o->fold = ask->fold;
 	o->step = STEP_TELL;
 	o->result.fd = -1;
-	if (!copy(&o->method, ask->method, TARGET_MAX) ||
-	    !copy(&o->target, ask->target, TARGET_MAX) ||
-	    opening_start(o, ask->sandbox))
+	if (opening_start(o, ask->sandbox))
 		goto failed;
 	return flow;
 failed:
 	flow_free(flow);
 	return NULL;
-}
-
-struct flow *flow_start(struct event_base *base,
-			const struct services *services,
-			const struct flow_ask *ask, flow_done *done, void *arg)
-{
-	return begin(base, services, ask, done, arg, false);
-}
-
-struct flow *flow_judge(struct event_base *base,
-			const struct services *services,
-			const struct flow_ask *ask, flow_done *done, void *arg)
-{
-	return begin(base, services, ask, done, arg, true);
 }
 
 void flow_refuse(struct flow *flow, enum reason reason, const char *sni,
@@ -180,7 +171,11 @@ void flow_record_refusal(const struct services *services,
 		.detail = detail,
 	};
 
-	services->record(services->ctx, &event, NULL);
+	if (ask->fold && (reason == REASON_LIMIT_CONNECTIONS ||
+			  reason == REASON_LIMIT_RATE))
+		fold_record(ask->fold, &event);
+	else
+		services->record(services->ctx, &event, NULL);
 }
 
 void flow_progress(struct flow *flow, uint64_t up, uint64_t down)
@@ -226,6 +221,16 @@ const struct rule *flow_rule(const struct flow *flow)
 	return flow->verdict.allow ? flow->rule : NULL;
 }
 
+enum wanted flow_wanted(const struct flow *flow)
+{
+	return wanted_of(&flow->verdict, flow->port);
+}
+
+const struct meters *flow_meters(const struct flow *flow)
+{
+	return flow->counted ? &flow->meters : NULL;
+}
+
 void flow_close(struct flow *flow, uint64_t up, uint64_t down, const char *how)
 {
 	struct audit_event event;
@@ -243,4 +248,16 @@ void flow_close(struct flow *flow, uint64_t up, uint64_t down, const char *how)
 		flow_record(flow, &event, NULL);
 	}
 	flow_free(flow);
+}
+
+void flow_cut(struct flow *flow, enum reason reason, uint64_t up, uint64_t down,
+	      const char *how)
+{
+	if (!flow)
+		return;
+	if (flow->opening && flow->opening->result.fd >= 0)
+		sock_reset_on_close(flow->opening->result.fd);
+	flow->verdict =
+		(struct verdict){ .reason = reason, .rule = flow->rule };
+	flow_close(flow, up, down, how);
 }

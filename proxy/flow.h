@@ -2,11 +2,13 @@
  *
  * flow.h - the one way out: every connection to the outside is made here.
  *
- *	decide   policy_decide(): the name (or literal address) and port
- *	admit    count the name
+ *	decide   policy_decide(): the name (or literal address) and port, and
+ *		 the request if there is one
+ *	admit    count the name, the request; the byte budgets must have room
  *	record   EVENT_FLOW_OPEN (or EVENT_HTTP_REQUEST): what the verdict is;
  *		 wait until the ledger has accepted it
  *	resolve  our own look-up; an address from the sandbox is never used
+ *		 (or what the rule says: `connect`)
  *	check    policy_check_address() on each answer, and not ourselves
  *	dial     happy eyeballs over what is left; EVENT_FLOW_DIAL
  *
@@ -19,6 +21,7 @@
 
 struct event_base;
 struct flow;
+struct fold;
 
 struct flow_ask {
 	struct sandbox *sandbox;
@@ -31,7 +34,9 @@ struct flow_ask {
 	const char *protocol; /* for the record: "tls", "http", "tcp" */
 	const char *sni;      /* for the record, may be NULL */
 	/* A plain HTTP request: recorded as EVENT_HTTP_REQUEST. Else NULL. */
-	const char *method, *target;
+	const char *method, *target; /* the target is canonical */
+	bool websocket;		     /* it wants to become one */
+	struct fold *fold;	     /* for refusals by limits; may be NULL */
 };
 
 struct flow_result {
@@ -46,14 +51,10 @@ struct flow_result {
 typedef void flow_done(void *arg, struct flow *flow,
 		       const struct flow_result *result);
 
-/* Strings of @ask are copied. NULL without memory. */
+/* Strings of @ask are copied. NULL without memory. What must be plain HTTP and
+ * is no request yet (CONNECT to port 80) is decided and recorded only: done
+ * with .fd -1, and nothing is dialled. Its requests are flows of their own. */
 struct flow *flow_start(struct event_base *base,
-			const struct services *services,
-			const struct flow_ask *ask, flow_done *done, void *arg);
-
-/* Decide and record only: an allowed flow is done with .fd -1 and nothing is
- * dialled (CONNECT to port 80, whose requests are flows of their own). */
-struct flow *flow_judge(struct event_base *base,
 			const struct services *services,
 			const struct flow_ask *ask, flow_done *done, void *arg);
 
@@ -79,11 +80,32 @@ void flow_status(struct flow *flow, uint16_t status);
 
 uint64_t flow_id(const struct flow *flow);
 const char *flow_host(const struct flow *flow); /* NULL: literal address */
-const struct rule *flow_rule(const struct flow *flow); /* NULL if refused */
+const struct rule *flow_rule(const struct flow *flow); /* NULL if refused, or
+							  if none allowed it */
+enum wanted flow_wanted(const struct flow *flow);
+/* What it has to spend from; NULL: nothing is counted. Good until the flow is
+ * closed, and the numbers change with flow_recheck(). */
+const struct meters *flow_meters(const struct flow *flow);
+
+/* @policy and what it wants of the connection are new: is what was seen of it
+ * still fine? */
+typedef bool flow_still(void *arg, const struct policy *policy,
+			enum wanted wanted);
+
+/* The sandbox has another policy, or a rule of it expired. The question that
+ * opened the flow is asked again, and the address in use is checked.
+ * REASON_RULE: it goes on by the present policy. Else it must be cut at once,
+ * for that reason; it has not changed. @still may be NULL. */
+enum reason flow_recheck(struct flow *flow, struct sandbox *sandbox,
+			 flow_still *still, void *arg);
 
 /* Cancels what is under way, writes EVENT_FLOW_CLOSE if it had been allowed,
  * frees. @how: static text, "eof", "reset", "idle timeout". NULL flow is fine.
  */
 void flow_close(struct flow *flow, uint64_t up, uint64_t down, const char *how);
+/* The same for one that was allowed, and is not any more: the close record says
+ * why. */
+void flow_cut(struct flow *flow, enum reason reason, uint64_t up, uint64_t down,
+	      const char *how);
 
 #endif

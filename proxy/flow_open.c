@@ -12,11 +12,14 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "proxy/dial.h"
+#include "proxy/fold.h"
 #include "proxy/vet.h"
+#include "proxy/wanted.h"
 
 #define DIAL_TIMEOUT_MS 10000
 
@@ -36,8 +39,6 @@ void opening_free(struct opening *o)
 	if (o->later)
 		event_free(o->later);
 	close_fd(&o->result.fd);
-	free(o->method);
-	free(o->target);
 	free(o);
 }
 
@@ -106,6 +107,35 @@ static const char *why(int error)
 	}
 }
 
+/* An address that a deny rule names may be in use where that is only observed.
+ */
+static struct verdict verdict_of_address(const struct flow *flow)
+{
+	const struct services *services = flow->services;
+	struct verdict verdict = flow->verdict;
+	const struct cidr *uplink;
+	size_t n = 0;
+
+	if (!flow->host || !policy_observes(flow->policy) ||
+	    flow_connect(flow, &flow->verdict))
+		return verdict;
+	uplink = services->uplink(services->ctx, &n);
+	verdict =
+		policy_check_address(flow->policy, flow_rule_of(&flow->verdict),
+				     &flow->ip, uplink, n);
+	return verdict.reason == REASON_OBSERVE ? verdict : flow->verdict;
+}
+
+/* For the record: what the rule says instead of an address of the name. */
+static void endpoint_text(const struct endpoint *endpoint, char *buf,
+			  size_t cap)
+{
+	char ip[IP_TEXT_MAX];
+
+	snprintf(buf, cap, endpoint->ip.len == 16 ? "[%s]:%u" : "%s:%u",
+		 ip_format(&endpoint->ip, ip), endpoint->port);
+}
+
 static void on_dialled(void *arg, int fd, int error, const struct ip *ip)
 {
 	struct opening *o = arg;
@@ -122,18 +152,41 @@ static void on_dialled(void *arg, int fd, int error, const struct ip *ip)
 		     why(error));
 		return;
 	}
+	flow->dialled = o->port;
 	event = flow_event(flow, EVENT_FLOW_DIAL);
+	event.verdict = verdict_of_address(flow);
+	event.detail = *o->detail ? o->detail : NULL;
 	flow_record(flow, &event, NULL);
 	tell(o, fd, NULL);
 }
 
-static void dial(struct opening *o, const struct ip *ip, size_t n)
+static void dial(struct opening *o)
 {
 	o->step = STEP_DIAL;
-	o->dial = dial_start(o->base, ip, n, o->flow->port, DIAL_TIMEOUT_MS,
+	o->dial = dial_start(o->base, o->ip, o->count, o->port, DIAL_TIMEOUT_MS,
 			     on_dialled, o);
 	if (!o->dial)
 		fail(o, REASON_CONNECT_FAILED, "out of memory");
+}
+
+void opening_redial(struct opening *o)
+{
+	dial_cancel(STEAL(o->dial));
+	dial(o);
+}
+
+/* One address that was given, not looked up. */
+static void dial_at(struct opening *o, const struct ip *ip, uint16_t port)
+{
+	struct flow *flow = o->flow;
+
+	flow->ip = o->ip[0] = *ip;
+	o->count = 1;
+	o->port = port;
+	if (vet_is_self(flow->services, ip, port))
+		fail(o, REASON_SELF, NULL);
+	else
+		dial(o);
 }
 
 static void on_resolved(struct wait *wait, int status)
@@ -141,7 +194,6 @@ static void on_resolved(struct wait *wait, int status)
 	struct lookup *lookup = CONTAINER_OF(wait, struct lookup, wait);
 	struct opening *o = CONTAINER_OF(lookup, struct opening, lookup);
 	struct flow *flow = o->flow;
-	struct ip ip[LOOKUP_MAX];
 	enum reason reason;
 	size_t n = lookup->count < LOOKUP_MAX ? lookup->count : LOOKUP_MAX;
 
@@ -153,19 +205,39 @@ static void on_resolved(struct wait *wait, int status)
 				       : "no addresses");
 		return;
 	}
-	n = vet_answers(flow->services, flow->policy, flow->rule, lookup->ip, n,
-			flow->port, ip, &reason, &flow->ip);
-	if (n)
-		dial(o, ip, n);
+	o->port = flow->port;
+	o->count = vet_answers(flow->services, flow->policy,
+			       flow_rule_of(&flow->verdict), lookup->ip, n,
+			       flow->port, o->ip, &reason, &flow->ip);
+	if (o->count)
+		dial(o);
 	else
 		fail(o, reason, ip_format(&flow->ip, o->detail));
+}
+
+/* The verdict is recorded: from here on something may leave. */
+static void find(struct opening *o)
+{
+	struct flow *flow = o->flow;
+	const struct services *services = flow->services;
+	const struct endpoint *connect = flow_connect(flow, &flow->verdict);
+
+	if (connect) {
+		endpoint_text(connect, o->detail, sizeof(o->detail));
+		dial_at(o, &connect->ip, connect->port);
+	} else if (flow->host) {
+		o->step = STEP_RESOLVE;
+		o->lookup.wait.done = on_resolved;
+		services->resolve(services->ctx, flow->host, &o->lookup);
+	} else {
+		dial_at(o, &flow->ip, flow->port);
+	}
 }
 
 static void on_recorded(struct wait *wait, int status)
 {
 	struct opening *o = CONTAINER_OF(wait, struct opening, recorded);
 	struct flow *flow = o->flow;
-	const struct services *services = flow->services;
 
 	o->step = STEP_DIAL; /* not waiting any more */
 	if (status) {
@@ -176,70 +248,66 @@ static void on_recorded(struct wait *wait, int status)
 			.rule = flow->rule,
 		};
 		tell(o, -1, NULL);
-	} else if (o->judge_only) {
+	} else if (!flow->method && flow_wanted(flow) == WANTED_HTTP) {
 		tell(o, -1, NULL);
-	} else if (flow->host) {
-		o->step = STEP_RESOLVE;
-		o->lookup.wait.done = on_resolved;
-		services->resolve(services->ctx, flow->host, &o->lookup);
-	} else if (vet_is_self(services, &flow->ip, flow->port)) {
-		fail(o, REASON_SELF, NULL);
 	} else {
-		dial(o, &flow->ip, 1);
+		find(o);
 	}
 }
 
-/* The verdict, before anybody outside has heard of us. */
-static struct verdict decide(const struct flow *flow, struct sandbox *sandbox)
+/* The verdict, before anybody outside has heard of us: what is counted is
+ * counted only for what is allowed. */
+static struct verdict decide(struct flow *flow, struct sandbox *sandbox,
+			     const char **reterr)
 {
 	const struct services *services = flow->services;
-	const struct question question = {
-		.host = flow->host,
-		.address = flow->ip,
-		.port = flow->port,
-		.door = flow->door,
-	};
-	struct verdict verdict;
-	enum reason reason;
+	struct verdict verdict = flow_judge(flow, flow->policy, reterr);
+	enum reason reason = REASON_RULE;
 
-	if (!flow->policy)
-		return (struct verdict){ .reason = REASON_NOT_IN_POLICY };
-	/* For the policy port 0 means any port, which is no place to dial. */
-	if (!flow->port)
-		return (struct verdict){ .reason = REASON_MALFORMED };
-	verdict = policy_decide(flow->policy, &question);
-	if (!verdict.allow || !flow->host)
+	if (!verdict.allow)
 		return verdict;
-	reason = services->admit(services->ctx, sandbox, flow->host,
-				 verdict.rule);
+	if (flow->method &&
+	    !services->rate(services->ctx, sandbox, RATE_CONNECTIONS))
+		reason = REASON_LIMIT_RATE;
+	else if (flow->host)
+		reason = services->admit(services->ctx, sandbox, flow->host,
+					 verdict.rule);
+	if (reason_info(reason)->allow)
+		reason = flow_meter(flow, sandbox, &verdict, &flow->meters);
 	if (!reason_info(reason)->allow)
 		return (struct verdict){ .reason = reason,
 					 .rule = verdict.rule };
+	flow->counted = meters_count(&flow->meters);
 	return verdict;
 }
 
 int opening_start(struct opening *o, struct sandbox *sandbox)
 {
 	struct flow *flow = o->flow;
+	const char *detail = NULL;
 	struct audit_event event;
 
 	o->later = event_new(o->base, -1, 0, on_later, o);
 	if (!o->later)
 		return -ENOMEM;
-	flow->verdict = decide(flow, sandbox);
+	flow->verdict = decide(flow, sandbox, &detail);
 	flow->rule = flow->verdict.rule;
 	flow->allowed = flow->verdict.allow;
 	event = flow_event(flow,
-			   o->method ? EVENT_HTTP_REQUEST : EVENT_FLOW_OPEN);
-	event.method = o->method;
-	event.target = o->target;
+			   flow->method ? EVENT_HTTP_REQUEST : EVENT_FLOW_OPEN);
+	event.method = flow->method;
+	event.target = flow->target;
+	event.detail = detail;
 	if (flow->allowed) {
 		o->step = STEP_RECORD;
 		o->recorded.done = on_recorded;
 		flow_record(flow, &event, &o->recorded);
-	} else {
-		flow_record(flow, &event, NULL);
-		tell(o, -1, NULL);
+		return 0;
 	}
+	if (o->fold && flow->verdict.reason == REASON_LIMIT_RATE)
+		fold_record(o->fold, &event);
+	else
+		flow_record(flow, &event, NULL);
+	tell(o, -1, detail);
 	return 0;
 }

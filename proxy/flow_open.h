@@ -28,14 +28,16 @@ struct opening {
 	flow_done *done;
 	void *arg;
 	enum step step;
-	bool judge_only;
+	struct fold *fold;
 	struct event *later; /* of libevent: brings done() */
 	struct wait recorded;
 	struct lookup lookup;
 	struct dial *dial;
+	struct ip ip[LOOKUP_MAX]; /* what is dialled; all were checked */
+	size_t count;
+	uint16_t port;
 	struct flow_result result;
-	char detail[IP_TEXT_MAX];
-	char *method, *target;
+	char detail[IP_TEXT_MAX + 8];
 };
 
 struct flow {
@@ -43,17 +45,22 @@ struct flow {
 	struct policy *policy;
 	struct opening *opening; /* NULL once it is open */
 	struct verdict verdict;
-	const struct rule *rule; /* that decided first */
-	char *host;		 /* NULL: a literal address */
-	char *sni;
+	const struct rule *rule; /* that decided first, or NULL */
+	struct meters meters;
+	char *host; /* NULL: a literal address */
+	char *sni, *method, *target;
 	uint64_t id;
 	int64_t start_ms;
 	enum door door;
 	uint32_t sandbox;
 	uint16_t src_port, port, status;
-	bool allowed; /* recorded as such: a close record is due */
+	uint16_t dialled; /* the port, once it is connected; else 0 */
+	bool allowed;	  /* recorded as such: a close record is due */
+	bool websocket;
+	bool counted; /* by the meters */
 	struct ip src_ip;
-	struct ip ip; /* the literal, or the one dialled */
+	struct ip asked; /* the literal, if there is no host */
+	struct ip ip;	 /* the same, or the one dialled */
 	char protocol[FLOW_PROTOCOL_MAX];
 };
 
@@ -63,6 +70,22 @@ struct audit_event flow_event(const struct flow *flow, enum event_kind kind);
 void flow_record(const struct flow *flow, const struct audit_event *event,
 		 struct wait *wait);
 
+/* What @policy says of @flow's question now; why, in @reterr, if there is more
+ * to say than the reason. */
+struct verdict flow_judge(const struct flow *flow, const struct policy *policy,
+			  const char **reterr);
+/* The rule of @verdict, if what it says of addresses and budgets holds. */
+const struct rule *flow_rule_of(const struct verdict *verdict);
+/* Where @verdict says to connect; NULL: where the name resolves to. */
+const struct endpoint *flow_connect(const struct flow *flow,
+				    const struct verdict *verdict);
+/* Gets the meters of a verdict. REASON_RULE, or why there are none. */
+enum reason flow_meter(const struct flow *flow, struct sandbox *sandbox,
+		       const struct verdict *verdict, struct meters *ret);
+bool meters_count(const struct meters *meters);
+
+/* Dials o->ip again. */
+void opening_redial(struct opening *opening);
 /* Decides, and does what follows from it. done() comes later. 0 or -ENOMEM. */
 int opening_start(struct opening *opening, struct sandbox *sandbox);
 /* Cancels what is under way. NULL is fine. */

@@ -20,6 +20,7 @@ struct hold {
 	size_t refusal_len;
 	uint8_t refusal[HOLD_REFUSAL_MAX];
 	bool looked;   /* somebody was asked about all of it */
+	bool doubted;  /* incomplete() asked for more time */
 	bool awaiting; /* nobody is asked until the server has answered */
 	size_t pass;   /* so many of them may go up now */
 };

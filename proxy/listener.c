@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/sock.h"
+#include "proxy/fold.h"
 #include "proxy/session.h"
 
 #define PAUSE_SECONDS 1
@@ -30,6 +31,7 @@ struct listener {
 	const struct services *services;
 	int fd;
 	struct event *readable, *pause;
+	struct fold *fold;
 	LIST_HEAD(, child) children;
 };
 
@@ -93,8 +95,10 @@ static void on_accept(struct listener *listener, int fd,
 		.base = listener->base,
 		.services = listener->services,
 		.kind = listener->kind,
+		.fold = listener->fold,
 	};
-	const struct sandbox *sandbox;
+	const struct services *services = listener->services;
+	struct sandbox *sandbox;
 
 	if (identify(listener, fd, peer, &config)) {
 		sock_reset_on_close(fd);
@@ -103,7 +107,9 @@ static void on_accept(struct listener *listener, int fd,
 	}
 	sandbox = config.sandbox;
 	if (sandbox->connections >= policy_limits(sandbox->policy)->connections)
-		session_turn_away(&config, fd);
+		session_turn_away(&config, REASON_LIMIT_CONNECTIONS, fd);
+	else if (!services->rate(services->ctx, sandbox, RATE_CONNECTIONS))
+		session_turn_away(&config, REASON_LIMIT_RATE, fd);
 	else
 		start(listener, &config, fd);
 }
@@ -156,7 +162,8 @@ int listener_new(struct event_base *base, enum listener_kind kind, int fd,
 	listener->readable = event_new(base, fd, EV_READ | EV_PERSIST,
 				       on_readable, listener);
 	listener->pause = evtimer_new(base, on_pause_over, listener);
-	if (!listener->readable || !listener->pause ||
+	listener->fold = fold_new(base, services);
+	if (!listener->readable || !listener->pause || !listener->fold ||
 	    event_add(listener->readable, NULL)) {
 		listener_free(listener);
 		return -ENOMEM;
@@ -175,6 +182,18 @@ void listener_end_sandbox(struct listener *listener,
 		if (session_sandbox(child->session) == sandbox)
 			child_free(child);
 	}
+	fold_end_sandbox(listener->fold, sandbox->id);
+}
+
+void listener_recheck(struct listener *listener, const struct sandbox *sandbox)
+{
+	struct child *child = LIST_FIRST(&listener->children), *next;
+
+	for (; child; child = next) {
+		next = LIST_NEXT(child, entry);
+		if (session_sandbox(child->session) == sandbox)
+			session_recheck(child->session);
+	}
 }
 
 void listener_free(struct listener *listener)
@@ -187,6 +206,7 @@ void listener_free(struct listener *listener)
 		event_free(listener->readable);
 	if (listener->pause)
 		event_free(listener->pause);
+	fold_free(listener->fold);
 	close_fd(&listener->fd);
 	free(listener);
 }

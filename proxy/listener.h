@@ -28,6 +28,9 @@ int listener_new(struct event_base *base, enum listener_kind kind, int fd,
 /* Ends the sessions of @sandbox, which may be freed then. */
 void listener_end_sandbox(struct listener *listener,
 			  const struct sandbox *sandbox);
+/* @sandbox->policy was replaced, or a rule of it has expired: what it does not
+ * allow any more is cut before this returns, the rest goes on by it. */
+void listener_recheck(struct listener *listener, const struct sandbox *sandbox);
 /* Ends its sessions too. NULL is fine. */
 void listener_free(struct listener *listener);
 

@@ -143,17 +143,21 @@ int relay_give(struct relay *relay, int to, const uint8_t *data, size_t len)
 }
 
 /* Both return 0 (also if nothing came), or -errno of the source. */
-static int copy_in(struct relay *relay, int from, size_t *ret_len)
+static int copy_in(struct relay *relay, int from, size_t room, size_t *ret_len)
 {
 	ssize_t n;
 
+	if (room > sizeof(scratch))
+		room = sizeof(scratch);
 	do {
-		n = recv(from, scratch, sizeof(scratch), MSG_DONTWAIT);
+		n = recv(from, scratch, room, MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	*ret_len = 0;
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
 	*ret_len = (size_t)n;
+	if (relay->meters)
+		meters_spend(relay->meters, relay->way, (uint64_t)n);
 	relay->eof = n == 0;
 	relay->fresh = relay->watched ? (uint32_t)n : 0;
 	relay->small = 0;
@@ -162,13 +166,15 @@ static int copy_in(struct relay *relay, int from, size_t *ret_len)
 	return 0;
 }
 
-static int splice_in(struct relay *relay, int from)
+static int splice_in(struct relay *relay, int from, size_t room)
 {
 	ssize_t n;
 	int err = 0;
 
+	if (room > relay->pipe->size)
+		room = relay->pipe->size;
 	do {
-		n = splice(from, NULL, relay->pipe->in, NULL, relay->pipe->size,
+		n = splice(from, NULL, relay->pipe->in, NULL, room,
 			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
@@ -182,6 +188,8 @@ static int splice_in(struct relay *relay, int from)
 	}
 	if (err)
 		return err == EAGAIN ? 0 : -err;
+	if (relay->meters)
+		meters_spend(relay->meters, relay->way, (uint64_t)n);
 	relay->eof = n == 0;
 	relay->piped = (uint32_t)n;
 	relay->small = n < BULK_LEAST ? relay->small + 1 : 0;
@@ -204,8 +212,48 @@ enum relay_result relay_flush(struct relay *relay, int to, int *reterr)
 	return wrote(flush(relay, to), reterr);
 }
 
+bool relay_spend(const struct relay *relay, size_t len)
+{
+	if (!relay->meters)
+		return true;
+	if (meters_room(relay->meters, relay->way) < len)
+		return false;
+	meters_spend(relay->meters, relay->way, len);
+	return true;
+}
+
+static size_t room_of(const struct relay *relay)
+{
+	uint64_t room;
+
+	if (!relay->meters)
+		return SIZE_MAX;
+	room = meters_room(relay->meters, relay->way);
+	return room < SIZE_MAX ? (size_t)room : SIZE_MAX;
+}
+
+/* Nothing may be read any more; is there anything? */
+static enum relay_result look_for_more(struct relay *relay, int from,
+				       int *reterr)
+{
+	uint8_t byte;
+	ssize_t n;
+
+	do {
+		n = recv(from, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n > 0)
+		return RELAY_SPENT;
+	relay->eof = n == 0;
+	if (n == 0 || errno == EAGAIN)
+		return RELAY_IDLE;
+	*reterr = errno;
+	return RELAY_READ_ERROR;
+}
+
 enum relay_result relay_pump(struct relay *relay, int from, int to, int *reterr)
 {
+	const size_t room = room_of(relay);
 	size_t len = 0;
 	int err = flush(relay, to);
 
@@ -213,12 +261,14 @@ enum relay_result relay_pump(struct relay *relay, int from, int to, int *reterr)
 	if (err || relay->eof)
 		return wrote(err, reterr);
 
+	if (!room)
+		return look_for_more(relay, from, reterr);
 	if (relay->bulk)
 		relay->pipe = pipes_take();
 	if (relay->pipe)
-		err = splice_in(relay, from);
+		err = splice_in(relay, from, room);
 	else
-		err = copy_in(relay, from, &len);
+		err = copy_in(relay, from, room, &len);
 	if (err) {
 		*reterr = -err;
 		return RELAY_READ_ERROR;

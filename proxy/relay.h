@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * relay.h - one direction of a tunnel: bytes from one socket to another. No
- * events here, no policy: tunnel.c decides when.
+ * relay.h - one direction of a tunnel: bytes from one socket to another, within
+ * the byte budgets. No events here, no verdicts: tunnel.c decides when.
  */
 #ifndef PROXY_RELAY_H
 #define PROXY_RELAY_H
@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "policy/meter.h"
 
 struct pipe_pair;
 
@@ -20,6 +22,8 @@ struct relay {
 	/* What could not be delivered yet is in at most one of the two. */
 	uint8_t *left;
 	struct pipe_pair *pipe;
+	const struct meters *meters; /* NULL: nothing is counted */
+	enum direction way;
 	uint32_t left_at, left_len;
 	uint32_t piped;
 	uint32_t fresh; /* read by the last pump; watched only */
@@ -37,9 +41,11 @@ enum relay_result {
 	RELAY_BLOCKED,	   /* the destination is full */
 	RELAY_READ_ERROR,  /* of the source: errno in @reterr */
 	RELAY_WRITE_ERROR, /* of the destination */
+	RELAY_SPENT,	   /* there is more, and no budget left for it */
 };
 
-/* Delivers what is in flight, then reads and delivers once more. */
+/* Delivers what is in flight, then reads and delivers once more, but never
+ * reads more than the budget has. */
 enum relay_result relay_pump(struct relay *relay, int from, int to,
 			     int *reterr);
 
@@ -49,6 +55,10 @@ enum relay_result relay_flush(struct relay *relay, int to, int *reterr);
 /* Gives it @len bytes to deliver behind what is left; nothing may be piped.
  * Sends what @to takes now. 0, -EAGAIN (some is left), or -errno. */
 int relay_give(struct relay *relay, int to, const uint8_t *data, size_t len);
+
+/* Takes @len bytes off the budget that were read elsewhere. False: it has not
+ * as much, and they must not go on. */
+bool relay_spend(const struct relay *relay, size_t len);
 
 /* The ->fresh bytes that the last relay_pump() of this thread read. */
 const uint8_t *relay_fresh(void);

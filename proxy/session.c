@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * session.c - reading the first message, asking, refusing.
+ * session.c - reading the first message, refusing.
  *
  * Nothing here frees a session from inside a call of its own: whatever goes
  * wrong, session_end() makes the loop tell the owner. So the doors can return
@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <poll.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -20,7 +19,6 @@
 #include "proxy/tunnel.h"
 
 #define FIRST_SECONDS  10
-#define ASK_SECONDS    60
 #define LINGER_SECONDS 2
 #define LINGER_MAX     (64 * 1024)
 #define BUFFER_MIN     2048
@@ -31,7 +29,7 @@ bool session_say(struct session *s, const void *data, size_t len)
 	return send(s->fd, data, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-static void set_timer(struct session *s, time_t seconds)
+void session_timer(struct session *s, time_t seconds)
 {
 	const struct timeval tv = { .tv_sec = seconds };
 
@@ -44,20 +42,14 @@ void session_drop_buffer(struct session *s)
 	s->len = s->cap = s->used = 0;
 }
 
-static void stop_watching(struct session *s)
-{
-	if (s->hangup)
-		event_free(STEAL(s->hangup));
-}
-
 void session_end(struct session *s)
 {
 	s->state = SESSION_ENDED;
 	event_del(s->readable);
-	stop_watching(s);
+	session_unwatch(s);
 	close_fd(&s->fd);
 	session_drop_buffer(s);
-	set_timer(s, 0);
+	session_timer(s, 0);
 }
 
 void session_reset(struct session *s)
@@ -74,7 +66,7 @@ static void linger(struct session *s)
 		session_end(s);
 		return;
 	}
-	set_timer(s, LINGER_SECONDS);
+	session_timer(s, LINGER_SECONDS);
 }
 
 /* The last words; none: the connection is reset. */
@@ -86,15 +78,15 @@ static void say_no(struct session *s, const void *no, size_t len)
 		session_reset(s);
 }
 
-static void tell(struct session *s, enum reason reason, uint16_t status,
-		 const char *detail)
+void session_tell(struct session *s, enum reason reason, uint16_t status,
+		  const char *detail)
 {
 	char buf[REFUSE_MAX];
 
 	say_no(s, buf, s->form->refuse(s, reason, status, detail, buf));
 }
 
-static struct flow_ask ask_of(const struct session *s)
+struct flow_ask session_asks(const struct session *s)
 {
 	return (struct flow_ask){
 		.sandbox = s->c.sandbox,
@@ -106,13 +98,14 @@ static struct flow_ask ask_of(const struct session *s)
 		.port = s->port,
 		.protocol = protocol_word(s->agree.protocol),
 		.sni = *s->agree.sni ? s->agree.sni : NULL,
+		.fold = s->c.fold,
 	};
 }
 
 static void record_refusal(struct session *s, enum reason reason,
 			   const char *detail)
 {
-	const struct flow_ask ask = ask_of(s);
+	const struct flow_ask ask = session_asks(s);
 
 	flow_record_refusal(s->c.services, &ask, reason,
 			    *s->shown ? s->shown : ask.host, detail);
@@ -122,7 +115,7 @@ void session_deny(struct session *s, enum reason reason, uint16_t status,
 		  const char *detail)
 {
 	record_refusal(s, reason, detail);
-	tell(s, reason, status, detail);
+	session_tell(s, reason, status, detail);
 }
 
 void session_deny_with(struct session *s, enum reason reason,
@@ -130,109 +123,6 @@ void session_deny_with(struct session *s, enum reason reason,
 {
 	record_refusal(s, reason, detail);
 	say_no(s, no, len);
-}
-
-/* 502 is for a server that said no, 504 for one that did not answer (RFC 9110
- * section 15.6.5), be it the one that knows the address. */
-static bool is_late(const char *detail)
-{
-	return detail && (strcasestr(detail, "timed out") ||
-			  strcasestr(detail, "no answer"));
-}
-
-static void on_flow(void *arg, struct flow *flow,
-		    const struct flow_result *result)
-{
-	struct session *s = arg;
-	const struct verdict *verdict = &result->verdict;
-	char yes[REFUSE_MAX];
-	AUTO_FD int server = verdict->allow ? result->fd : -1;
-	size_t len;
-
-	s->flow = flow;
-	stop_watching(s);
-	if (!verdict->allow) {
-		tell(s, verdict->reason, is_late(result->detail) ? 504 : 0,
-		     result->detail);
-		return;
-	}
-	len = s->form->accept ? s->form->accept(yes) : 0;
-	if (len && !session_say(s, yes, len)) {
-		session_reset(s);
-		return;
-	}
-	event_del(s->timer);
-	if (server < 0)
-		session_exchange(s, true);
-	else
-		session_tunnel(s, steal_fd(&server));
-}
-
-/* Whoever does not answer, the ledger or a resolver: the client does not hold a
- * place for ever. */
-static void on_late_answer(struct session *s)
-{
-	static const char detail[] = "no verdict or connection in time";
-
-	stop_watching(s);
-	flow_refuse(s->flow, REASON_TIMEOUT, NULL, detail);
-	tell(s, REASON_TIMEOUT, 504, detail);
-}
-
-/* Nobody waits for the answer any more: reset, or it ended without having said
- * what a tunnel would be for. A transparent client may end and listen. */
-static bool hung_up(const struct session *s)
-{
-	struct pollfd p = { .fd = s->fd, .events = POLLIN | POLLRDHUP };
-	char byte;
-
-	if (poll(&p, 1, 0) <= 0)
-		return false;
-	if (p.revents & (POLLERR | POLLHUP))
-		return true;
-	return (p.revents & POLLRDHUP) && s->door != DOOR_TRANSPARENT &&
-	       s->len == s->used &&
-	       recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
-static void on_hangup(evutil_socket_t fd, short what, void *arg)
-{
-	struct session *s = arg;
-
-	(void)fd;
-	(void)what;
-	if (s->state != SESSION_ASKING || !hung_up(s))
-		return;
-	stop_watching(s);
-	flow_close(STEAL(s->flow), 0, 0, "client hung up");
-	session_reset(s);
-}
-
-/* Tells when something happens on a socket that is not to be read yet. */
-static bool watch(struct session *s)
-{
-	s->hangup = event_new(s->c.base, s->fd, EV_READ | EV_ET | EV_PERSIST,
-			      on_hangup, s);
-	return s->hangup && !event_add(s->hangup, NULL);
-}
-
-void session_ask(struct session *s, const char *protocol, const char *sni)
-{
-	struct flow_ask ask = ask_of(s);
-	struct flow *flow;
-
-	ask.protocol = protocol;
-	ask.sni = sni;
-	event_del(s->readable);
-	set_timer(s, ASK_SECONDS);
-	s->state = SESSION_ASKING;
-	flow = (s->port == 80 ? flow_judge : flow_start)(
-		s->c.base, s->c.services, &ask, on_flow, s);
-	s->flow = flow;
-	if (flow && watch(s))
-		return;
-	flow_close(STEAL(s->flow), 0, 0, "error");
-	session_reset(s);
 }
 
 static bool grow(struct session *s)
@@ -314,18 +204,21 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (s->state == SESSION_FIRST)
+	if (s->state == SESSION_FIRST && s->several && !s->len)
+		session_deny(s, REASON_NO_NAME, 0, session_nameless);
+	else if (s->state == SESSION_FIRST)
 		on_early_end(s, REASON_TIMEOUT, 408,
 			     "first message never completed");
 	else if (s->state == SESSION_ASKING)
-		on_late_answer(s);
+		session_late(s);
 	else if (s->state == SESSION_LINGER)
 		session_end(s);
 	else if (s->state == SESSION_ENDED)
 		s->c.ended(s->c.arg, s);
 }
 
-void session_turn_away(const struct session_config *config, int fd)
+void session_turn_away(const struct session_config *config, enum reason reason,
+		       int fd)
 {
 	static const uint8_t no_method[2] = { 5, 0xff };
 	const bool explicit = config->kind == LISTENER_EXPLICIT;
@@ -339,13 +232,13 @@ void session_turn_away(const struct session_config *config, int fd)
 		s.address = config->dst_ip;
 		s.port = config->dst_port;
 	}
-	record_refusal(&s, REASON_LIMIT_CONNECTIONS, NULL);
+	record_refusal(&s, reason, NULL);
 	/* Unread bytes would turn the close into an RST. */
 	if (explicit && recv(fd, first, sizeof(first), MSG_DONTWAIT) > 0 &&
 	    first[0] == 5)
 		session_say(&s, no_method, sizeof(no_method));
 	else
-		len = s.form->refuse(&s, REASON_LIMIT_CONNECTIONS, 0, NULL, no);
+		len = s.form->refuse(&s, reason, 0, NULL, no);
 	if (len)
 		session_say(&s, no, len);
 	if (!explicit)
@@ -365,7 +258,7 @@ int session_start(const struct session_config *config, int fd,
 	s->c = *config;
 	s->fd = fd;
 	s->c.sandbox->connections++;
-	s->policy = policy_ref(config->sandbox->policy);
+	session_renew(s);
 	s->readable = event_new(config->base, fd, EV_READ | EV_PERSIST,
 				on_readable, s);
 	s->timer = evtimer_new(config->base, on_timer, s);
@@ -373,7 +266,7 @@ int session_start(const struct session_config *config, int fd,
 		session_free(s);
 		return -ENOMEM;
 	}
-	set_timer(s, FIRST_SECONDS);
+	session_timer(s, FIRST_SECONDS);
 	if (config->kind == LISTENER_EXPLICIT)
 		session_explicit(s);
 	else
@@ -395,7 +288,7 @@ void session_free(struct session *s)
 		   s->state == SESSION_RELAY ? "shutdown" : "refused");
 	if (s->readable)
 		event_free(s->readable);
-	stop_watching(s);
+	session_unwatch(s);
 	if (s->timer)
 		event_free(s->timer);
 	close_fd(&s->fd);

@@ -18,12 +18,14 @@
 #include "proxy/listener.h"
 
 struct event_base;
+struct fold;
 struct session;
 
 struct session_config {
 	struct event_base *base;
 	const struct services *services;
 	struct sandbox *sandbox;
+	struct fold *fold; /* for refusals by limits */
 	enum listener_kind kind;
 	struct ip src_ip, dst_ip; /* peer; where it meant to go */
 	uint16_t src_port, dst_port;
@@ -39,8 +41,13 @@ int session_start(const struct session_config *config, int fd,
 void session_free(struct session *session);
 const struct sandbox *session_sandbox(const struct session *session);
 
-/* One connection too many: says so in the form fit for the door, records it
- * and closes @fd. */
-void session_turn_away(const struct session_config *config, int fd);
+/* The sandbox has another policy, or a rule expired: what is not allowed any
+ * more is cut now, with RST both ways. */
+void session_recheck(struct session *session);
+
+/* One connection too many (at once, or this second): says so in the form fit
+ * for the door, records it and closes @fd. */
+void session_turn_away(const struct session_config *config, enum reason reason,
+		       int fd);
 
 #endif

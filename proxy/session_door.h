@@ -57,6 +57,8 @@ struct session {
 	struct ip address;
 	uint16_t port;
 	char shown[256]; /* as sent, where it is malformed */
+	bool several; /* names were answered with c.dst_ip: one of them it is */
+	bool settled; /* RELAY, a tunnel: the first message agreed */
 	struct agree agree;
 	struct policy *policy; /* @agree's; a reload must not take it away */
 	/* RELAY, TLS: which of its messages the tunnel holds. */
@@ -83,15 +85,36 @@ void session_deny(struct session *s, enum reason reason, uint16_t status,
 /* The same with these last words. */
 void session_deny_with(struct session *s, enum reason reason,
 		       const char *detail, const void *no, size_t len);
-/* Asks for host or address and port. Port 80 becomes an exchange, anything
- * else a tunnel. @protocol is static; @sni may be NULL. */
+void session_timer(struct session *s, time_t seconds);
+/* Says no in the client's form, and lingers or resets. */
+void session_tell(struct session *s, enum reason reason, uint16_t status,
+		  const char *detail);
+/* What it wants, as far as it is known. */
+struct flow_ask session_asks(const struct session *s);
+
+/* session_ask.c */
+
+/* By the sandbox's present policy from now on. */
+void session_renew(struct session *s);
+/* Fills s->agree from host, address, port and door. */
+void session_agree(struct session *s);
+/* What the connection would have to speak. */
+enum wanted session_ahead(const struct session *s);
+/* Asks for host or address and port. What has to be HTTP becomes an exchange,
+ * anything else a tunnel. @protocol is static; @sni may be NULL. */
 void session_ask(struct session *s, const char *protocol, const char *sni);
+/* There is no answer in time. */
+void session_late(struct session *s);
+void session_unwatch(struct session *s);
 
 /* session_relay.c: both hand the socket and the unread bytes over. */
 
 /* @fixed: all requests must name the session's host and port. */
 void session_exchange(struct session *s, bool fixed);
 void session_tunnel(struct session *s, int server_fd);
+
+/* Several names have the address, and the client says none of them. */
+extern const char session_nameless[];
 
 /* session_explicit.c, session_transparent.c: the first step of a door. */
 void session_explicit(struct session *s);

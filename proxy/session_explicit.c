@@ -57,14 +57,8 @@ const struct session_form form_socks = { socks_refuse, socks_accept };
 /* Host or address is known: from here on every door is the same. */
 static void ask(struct session *s)
 {
-	s->agree = (struct agree){
-		.policy = s->policy,
-		.host = *s->host ? s->host : NULL,
-		.address = s->address,
-		.port = s->port,
-		.door = s->door,
-	};
-	session_ask(s, s->port == 80 ? "http" : "tcp", NULL);
+	session_agree(s);
+	session_ask(s, s->agree.wanted == WANTED_HTTP ? "http" : "tcp", NULL);
 }
 
 static void on_http(struct session *s)

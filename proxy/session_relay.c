@@ -16,6 +16,9 @@
 #include "proxy/session_door.h"
 #include "proxy/tunnel.h"
 
+/* So long a client may be unclear where its rule wants nothing of it. */
+#define UNCLEAR_MS 800
+
 /* What was read and not yet dealt with. */
 static const uint8_t *unread(const struct session *s)
 {
@@ -24,6 +27,7 @@ static const uint8_t *unread(const struct session *s)
 
 static void settled(struct session *s)
 {
+	s->settled = true;
 	flow_classified(s->flow, protocol_word(s->agree.protocol),
 			*s->agree.sni ? s->agree.sni : NULL);
 }
@@ -51,6 +55,9 @@ static bool start_exchange(struct session *s, int fd, const uint8_t *data,
 		.host = fixed && *s->host ? s->host : NULL,
 		.address = fixed ? s->address : (struct ip){ .len = 0 },
 		.port = fixed ? s->port : 0,
+		.names_at = s->several && !*s->host ? s->c.dst_ip
+						    : (struct ip){ .len = 0 },
+		.fold = s->c.fold,
 		.closed = on_exchange_closed,
 		.arg = s,
 	};
@@ -135,6 +142,19 @@ static enum sniff on_classify(void *arg, const uint8_t *data, size_t len)
 	return SNIFF_MORE;
 }
 
+/* What stays unclear passes where it may. */
+static enum sniff incomplete(struct session *s, const uint8_t *data, size_t len,
+			     bool ended)
+{
+	enum sniff found = agree_incomplete(&s->agree, data, len, ended);
+
+	if (found == SNIFF_BAD)
+		return refuse(s);
+	if (found == SNIFF_DONE)
+		settled(s);
+	return found;
+}
+
 static enum sniff on_incomplete(void *arg, const uint8_t *data, size_t len,
 				bool ended)
 {
@@ -144,8 +164,8 @@ static enum sniff on_incomplete(void *arg, const uint8_t *data, size_t len,
 		agree_late(&s->agree, "the server did not answer in time");
 	else if (s->hello == HELLO_SECOND)
 		agree_late(&s->agree, "second ClientHello never completed");
-	else if (agree_incomplete(&s->agree, data, len, ended) != SNIFF_BAD)
-		return SNIFF_DONE;
+	else
+		return incomplete(s, data, len, ended);
 	return refuse(s);
 }
 
@@ -183,7 +203,10 @@ static void on_tunnel_closed(void *arg, uint64_t up, uint64_t down,
 
 	/* The outer name decided; say that there may be an inner one. */
 	snprintf(text, sizeof(text), "%s%s", how, s->agree.ech ? ", ech" : "");
-	flow_close(STEAL(s->flow), up, down, text);
+	if (how == tunnel_spent)
+		flow_cut(STEAL(s->flow), REASON_LIMIT_BYTES, up, down, text);
+	else
+		flow_close(STEAL(s->flow), up, down, text);
 	s->tunnel = NULL;
 	session_end(s);
 }
@@ -198,7 +221,10 @@ static const struct tunnel_ops held = {
 
 void session_tunnel(struct session *s, int server_fd)
 {
-	static const struct tunnel_limits limits = { .idle_ms = 0 };
+	const struct tunnel_limits limits = {
+		.unclear_ms = s->agree.wanted == WANTED_ANY ? UNCLEAR_MS : 0,
+		.meters = flow_meters(s->flow),
+	};
 	int fd = steal_fd(&s->fd);
 
 	s->state = SESSION_RELAY;

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * session_transparent.c - connections that do not know of us. The address they
- * went to is a lease, which gives the name; a literal address, if the policy
- * has it; or, under `serve`, our own, and the first message gives the name.
+ * went to is a lease, which gives the name; a real one (`dns.answers: real`),
+ * which one name or several were answered with; a literal address, if the
+ * policy has it; or, under `serve`, our own. Where that gives no name, or
+ * several, the first message has to.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "proxy/session_door.h"
+#include "proxy/vet.h"
+
+const char session_nameless[] = "several names have this address";
 
 static size_t tls_refuse(const struct session *s, enum reason reason,
 			 uint16_t status, const char *detail,
@@ -37,7 +42,28 @@ static size_t raw_refuse(const struct session *s, enum reason reason,
 /* We do not know what the client would understand, but for RST. */
 const struct session_form form_raw = { raw_refuse, NULL };
 
-/* Port 443: nothing leaves before the hello is complete and agrees. */
+/* The name that only the first message gives. What it is for could not be
+ * known before: that it is TLS has to fit. */
+static bool take_name(struct session *s)
+{
+	const char *detail = NULL;
+	enum reason reason = REASON_PROTOCOL;
+
+	if (s->several && !vet_name_at(s->c.services, s->c.sandbox,
+				       &s->c.dst_ip, s->agree.sni)) {
+		reason = REASON_NAME_MISMATCH;
+		detail = "TLS names a host that does not have this address";
+	}
+	memcpy(s->host, s->agree.sni, sizeof(s->host));
+	s->agree.host = s->host;
+	if (!detail && session_ahead(s) == WANTED_HTTP)
+		detail = "TLS where HTTP/1 is wanted";
+	if (detail)
+		session_deny(s, reason, 0, detail);
+	return !detail;
+}
+
+/* Nothing leaves before the hello is complete and agrees. */
 static void on_hello(struct session *s)
 {
 	switch (agree_check(&s->agree, s->buf, s->len)) {
@@ -49,19 +75,55 @@ static void on_hello(struct session *s)
 	case SNIFF_DONE:
 		break;
 	}
-	if (!*s->host && !s->address.len) {
-		memcpy(s->host, s->agree.sni, sizeof(s->host));
-		s->agree.host = s->host;
-	}
+	if (!*s->host && !s->address.len && !take_name(s))
+		return;
 	session_ask(s, "tls", *s->agree.sni ? s->agree.sni : NULL);
 }
 
-/* The name of the lease; else the address has to be in the policy. */
-static void destination(struct session *s)
+/* One of several names: nothing leaves before it is said which. */
+static void on_named(struct session *s)
+{
+	switch (sniff_protocol(s->buf, s->len)) {
+	case PROTOCOL_UNKNOWN:
+		return;
+	case PROTOCOL_TLS:
+		s->agree.wanted = WANTED_TLS;
+		s->form = &form_tls;
+		s->input = on_hello;
+		s->input(s);
+		return;
+	case PROTOCOL_HTTP:
+		session_exchange(s, true);
+		return;
+	case PROTOCOL_HTTP2:
+	case PROTOCOL_SOCKS5:
+	case PROTOCOL_OTHER:
+		session_deny(s, REASON_NO_NAME, 0, session_nameless);
+	}
+}
+
+/* The name of the lease, or of a real answer; else the address has to be in the
+ * policy. */
+static const char *name_of(struct session *s)
 {
 	const struct services *services = s->c.services;
 	struct sandbox *sandbox = s->c.sandbox;
-	const char *host = NULL;
+	const char *name[2] = { NULL, NULL };
+	size_t n;
+
+	if (sandbox->leases)
+		name[0] = services->lease_of(services->ctx, sandbox,
+					     &s->c.dst_ip);
+	if (name[0] || !s->policy || !policy_answers_real(s->policy))
+		return name[0];
+	n = services->names_at(services->ctx, sandbox, &s->c.dst_ip, name, 2);
+	s->several = n > 1;
+	return n == 1 ? name[0] : NULL;
+}
+
+static void destination(struct session *s)
+{
+	const char *host;
 
 	s->port = s->c.dst_port;
 	if (s->c.kind == LISTENER_TLS)
@@ -70,11 +132,10 @@ static void destination(struct session *s)
 		s->port = 80;
 	if (s->c.kind != LISTENER_TRANSPARENT)
 		return;
-	if (sandbox->leases)
-		host = services->lease_of(services->ctx, sandbox, &s->c.dst_ip);
+	host = name_of(s);
 	if (host)
 		snprintf(s->host, sizeof(s->host), "%s", host);
-	else
+	else if (!s->several)
 		s->address = s->c.dst_ip;
 }
 
@@ -83,19 +144,21 @@ void session_transparent(struct session *s)
 	s->door = DOOR_TRANSPARENT;
 	s->form = &form_raw;
 	destination(s);
-	s->agree = (struct agree){
-		.policy = s->policy,
-		.host = *s->host ? s->host : NULL,
-		.address = s->address,
-		.port = s->port,
-		.door = s->door,
-	};
-	if (s->port == 443) {
+	session_agree(s);
+	if (s->several) {
+		s->input = on_named;
+		return;
+	}
+	switch (s->agree.wanted) {
+	case WANTED_TLS:
 		s->form = &form_tls;
 		s->input = on_hello;
-	} else if (s->port == 80) {
+		break;
+	case WANTED_HTTP:
 		session_exchange(s, true);
-	} else {
+		break;
+	case WANTED_ANY:
+	case WANTED_DEFAULT:
 		session_ask(s, "tcp", NULL);
 	}
 }

@@ -33,6 +33,8 @@
 #define PROGRESS_MS    (30 * 1000)
 #define PROGRESS_BYTES (10 * 1000 * 1000)
 
+const char tunnel_spent[] = "byte budget used up";
+
 static int64_t now_ms(void)
 {
 	struct timespec ts;
@@ -84,6 +86,13 @@ void tunnel_abort(struct tunnel *t, uint64_t *ret_up, uint64_t *ret_down)
 	t->aborted = true;
 	if (!t->inside)
 		free(t);
+}
+
+void tunnel_meter(struct tunnel *t, const struct meters *meters)
+{
+	t->relay[CLIENT].meters = t->relay[SERVER].meters = meters;
+	t->relay[CLIENT].way = UP;
+	t->relay[SERVER].way = DOWN;
 }
 
 int tunnel_detach(struct tunnel *t, int *ret_client_fd)
@@ -199,6 +208,10 @@ static bool report(struct tunnel *t, int64_t now)
 /* After every event: what follows from the state. May free @t. */
 static void settle(struct tunnel *t, int64_t now)
 {
+	if (t->spent) {
+		tunnel_finish(t, tunnel_spent, true, true);
+		return;
+	}
 	if (t->hold && t->hold->awaiting && t->relay[SERVER].dead) {
 		/* No answer gets to the client: it has nothing more to say. */
 		relay_drop(&t->relay[CLIENT]);
@@ -280,6 +293,9 @@ static bool pump(struct tunnel *t, int from, int64_t now)
 		break;
 	case RELAY_WRITE_ERROR:
 		tunnel_write_failed(t, !from, error);
+		break;
+	case RELAY_SPENT:
+		t->spent = true;
 		break;
 	}
 	if (from == SERVER && t->hold && t->hold->awaiting)
@@ -399,6 +415,8 @@ int tunnel_new(struct event_base *base, int client_fd, int server_fd,
 						       : CLASSIFY_MS;
 	t->answer_ms =
 		limits && limits->answer_ms ? limits->answer_ms : ANSWER_MS;
+	t->unclear_ms = limits ? limits->unclear_ms : 0;
+	tunnel_meter(t, limits ? limits->meters : NULL);
 	event_assign(&t->timer, base, -1, 0, on_timer, t);
 	for (int i = CLIENT; i <= SERVER; i++) {
 		t->side[i].tunnel = t;

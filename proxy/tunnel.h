@@ -18,6 +18,7 @@
 #include "proxy/sniff/sniff.h"
 
 struct event_base;
+struct meters;
 struct tunnel;
 
 enum tunnel_answer {
@@ -33,8 +34,9 @@ struct tunnel_ops {
 	 * and no held byte goes upstream. NULL: nothing is held. */
 	enum sniff (*classify)(void *arg, const uint8_t *data, size_t len);
 	/* Held bytes did not become complete: the client half-closed (@ended),
-	 * or 10 s passed, or the server did not answer (then @len may be 0).
-	 * BAD ends it, DONE lets them through. Required with classify. */
+	 * or time passed, or the server did not answer (then @len may be 0).
+	 * BAD ends it, DONE lets them through, MORE after unclear_ms: they have
+	 * until classify_ms. Required with classify. */
 	enum sniff (*incomplete)(void *arg, const uint8_t *data, size_t len,
 				 bool ended);
 	/* After tunnel_await(): what the server says next, each byte once. It
@@ -45,20 +47,26 @@ struct tunnel_ops {
 	void (*progress)(void *arg, uint64_t up, uint64_t down);
 	/* Once, at the end; both sockets are closed. @how: static text: "eof",
 	 * "reset by client", "reset by server", "idle timeout", "refused",
-	 * "error". The tunnel is freed after it returns. Never called from
-	 * within tunnel_new(). */
+	 * "error", or tunnel_spent. The tunnel is freed after it returns. Never
+	 * called from within tunnel_new(). */
 	void (*closed)(void *arg, uint64_t up, uint64_t down, const char *how);
 };
+
+/* @how, to be compared as a pointer: a byte budget is used up. */
+extern const char tunnel_spent[];
 
 struct tunnel_limits {
 	unsigned idle_ms;     /* both ways silent; 0: 1 h */
 	unsigned classify_ms; /* 0: 10 s */
+	unsigned unclear_ms;  /* incomplete() is asked by then; 0: not before */
 	unsigned answer_ms;   /* after tunnel_await(); 0: 60 s */
+	const struct meters *meters; /* see tunnel_meter() */
 };
 
 /* Takes both sockets, which must be non-blocking (closed also on failure).
  * @first, @len: client bytes read already, copied, classified like the rest,
- * but never from within this call. @ops outlives the tunnel. 0 or -errno. */
+ * but never from within this call; without classify they are paid for. @ops
+ * outlives the tunnel. 0 or -errno. */
 int tunnel_new(struct event_base *base, int client_fd, int server_fd,
 	       const uint8_t *first, size_t len,
 	       const struct tunnel_limits *limits, const struct tunnel_ops *ops,
@@ -67,6 +75,11 @@ int tunnel_new(struct event_base *base, int client_fd, int server_fd,
 /* Ends it now, with RST both ways; closed() is not called. May be called from
  * any of the ops. NULL is fine. */
 void tunnel_abort(struct tunnel *tunnel, uint64_t *ret_up, uint64_t *ret_down);
+
+/* What it moves is taken off @meters, which stay with the caller, from now on;
+ * NULL: nothing is counted. With more to move than they have it ends, with RST
+ * both ways. */
+void tunnel_meter(struct tunnel *tunnel, const struct meters *meters);
 
 /* What to send to the client before it is closed when it is refused, e.g. a TLS
  * alert. At most 64 bytes; copied. Call from within classify(), incomplete() or

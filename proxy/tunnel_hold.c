@@ -55,13 +55,17 @@ static bool refuse(struct tunnel *t)
 	return false;
 }
 
-/* Sends @len held bytes up. */
+/* Sends @len held bytes up, or none, if the budget has not as much. */
 static void give(struct tunnel *t, const struct hold *hold, size_t len)
 {
 	struct relay *r = &t->relay[CLIENT];
 	int err = 0;
 
-	if (len && !r->dead)
+	if (!len || r->dead)
+		return;
+	if (!relay_spend(r, len))
+		t->spent = true;
+	else
 		err = relay_give(r, t->side[SERVER].fd, hold->data, len);
 	if (err && err != -EAGAIN)
 		tunnel_write_failed(t, SERVER, -err);
@@ -123,6 +127,11 @@ bool tunnel_judge(struct tunnel *t, bool last)
 		let_through(t);
 		return true;
 	}
+	if (answer == SNIFF_MORE && last && t->unclear_ms &&
+	    !t->hold->doubted && !ended) {
+		t->hold->doubted = true;
+		return true;
+	}
 	if (answer != SNIFF_MORE || last)
 		return refuse(t);
 	pass_some(t);
@@ -164,6 +173,7 @@ static bool ask_again(struct tunnel *t, int64_t now)
 	struct hold *hold = t->hold;
 
 	hold->awaiting = false;
+	hold->doubted = true; /* TLS for certain */
 	hold->since_ms = hold->len ? now : 0;
 	t->relay[SERVER].watched = false;
 	if (hold->len)
@@ -206,8 +216,11 @@ int64_t tunnel_hold_alarm(const struct tunnel *t)
 
 	if (!hold || !hold->since_ms)
 		return INT64_MAX;
-	return hold->since_ms +
-	       (hold->awaiting ? t->answer_ms : t->classify_ms);
+	if (hold->awaiting)
+		return hold->since_ms + t->answer_ms;
+	return hold->since_ms + (t->unclear_ms && !hold->doubted
+					 ? t->unclear_ms
+					 : t->classify_ms);
 }
 
 bool tunnel_hold_timer(struct tunnel *t, int64_t now)

@@ -28,13 +28,14 @@ struct tunnel {
 	struct event_base *base;
 	struct hold *hold; /* NULL: nothing is held */
 	const char *how;   /* what went wrong first */
-	unsigned idle_ms, classify_ms, answer_ms;
+	unsigned idle_ms, classify_ms, unclear_ms, answer_ms;
 	int64_t active_ms;     /* when bytes last moved */
 	int64_t unreported_ms; /* since when there is progress to report */
 	int64_t alarm_ms;      /* when the timer rings */
 	uint64_t reported;     /* bytes, both ways */
 	unsigned inside;       /* calls of ops under way: must not be freed */
 	bool aborted;	       /* by one of them */
+	bool spent;	       /* there was more than the budget had */
 	struct event timer;
 	struct side side[2];
 	struct relay relay[2];

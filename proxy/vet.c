@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#define NAMES_MAX 64 /* at one address */
+
 static bool is_any(const struct ip *ip)
 {
 	static const uint8_t zero[16];
@@ -85,4 +87,17 @@ size_t vet_answers(const struct services *services, const struct policy *policy,
 		}
 	}
 	return count;
+}
+
+bool vet_name_at(const struct services *services, struct sandbox *sandbox,
+		 const struct ip *ip, const char *host)
+{
+	const char *name[NAMES_MAX];
+	size_t n =
+		services->names_at(services->ctx, sandbox, ip, name, NAMES_MAX);
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(name[i], host))
+			return true;
+	return false;
 }

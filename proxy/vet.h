@@ -19,4 +19,8 @@ size_t vet_answers(const struct services *services, const struct policy *policy,
 		   uint16_t port, struct ip *ret_ip, enum reason *reterr,
 		   struct ip *reterr_ip);
 
+/* Was @host answered with @ip, among others (`dns.answers: real`)? */
+bool vet_name_at(const struct services *services, struct sandbox *sandbox,
+		 const struct ip *ip, const char *host);
+
 #endif

@@ -2,12 +2,12 @@
  *
  * http_authority.c - names are judged by host_canonical(), as everywhere;
  * nothing is repaired. Paths are the one thing that is made canonical, since
- * ordinary clients do send "/./" (apt, for flat repositories).
+ * ordinary clients do send "/./" (apt, for flat repositories), and rules are
+ * about paths: each has one spelling from here on.
  */
 #include "proxy/sniff/http_authority.h"
 
 #include <string.h>
-#include <strings.h>
 
 static bool parse_port(const char *at, size_t len, uint16_t *ret)
 {
@@ -111,33 +111,19 @@ const char *http_authority_parse(struct http_text text,
 	return parse_host(text, ret, reterr);
 }
 
-/* The length of a "." at @at, written plainly or as %2e; 0 if there is none. */
-static size_t dot(const char *at, size_t len)
-{
-	if (len && at[0] == '.')
-		return 1;
-	if (len >= 3 && strncasecmp(at, "%2e", 3) == 0)
-		return 3;
-	return 0;
-}
-
 /* How many dots the segment is made of (1 or 2), 0 for others, -1 for dots with
  * parameters, which some servers take for dots. */
 static int dots(const char *at, size_t len)
 {
-	int count = 0;
-	size_t n;
+	size_t count = 0;
 
-	while ((n = dot(at, len))) {
-		at += n;
-		len -= n;
+	while (count < len && at[count] == '.')
 		count++;
-	}
 	if (count == 0 || count > 2)
 		return 0;
-	if (len && at[0] == ';')
-		return -1;
-	return len ? 0 : count;
+	if (count == len)
+		return (int)count;
+	return at[count] == ';' ? -1 : 0;
 }
 
 static bool put(char *buf, size_t cap, size_t *len, const char *at, size_t n)
@@ -150,27 +136,85 @@ static bool put(char *buf, size_t cap, size_t *len, const char *at, size_t n)
 	return true;
 }
 
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* RFC 3986 section 2.3. */
+static bool unreserved(int c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+	       (c >= 'A' && c <= 'Z') || (c && strchr("-._~", c));
+}
+
+/* The escape at @at as it should have been written; its length, 0 if it is
+ * none. */
+static size_t escape(const char *at, size_t len, char ret[3])
+{
+	static const char upper[] = "0123456789ABCDEF";
+	int high = len >= 3 ? hex_digit(at[1]) : -1;
+	int low = len >= 3 ? hex_digit(at[2]) : -1;
+
+	if (high < 0 || low < 0)
+		return 0;
+	ret[0] = (char)(high << 4 | low);
+	if (unreserved(high << 4 | low))
+		return 1;
+	ret[0] = '%';
+	ret[1] = upper[high];
+	ret[2] = upper[low];
+	return 3;
+}
+
+/* A '%' that escapes nothing is refused: with what is decoded behind it, it
+ * could become an escape that nobody wrote. */
+static const char *put_decoded(char *buf, size_t cap, size_t *len,
+			       const char *at, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char written[3] = { at[i] };
+		size_t size = 1;
+
+		if (at[i] == '%') {
+			size = escape(at + i, n - i, written);
+			if (!size)
+				return "a '%' without two hex digits";
+			i += 2;
+		}
+		if (!put(buf, cap, len, written, size))
+			return "the path is too long";
+	}
+	return NULL;
+}
+
 static const char *put_segment(char *buf, size_t cap, size_t *len,
 			       const char *at, size_t n, bool last)
 {
-	switch (dots(at, n)) {
-	case -1:
+	const size_t start = *len;
+	const char *fault = put_decoded(buf, cap, len, at, n);
+	int count = fault ? 0 : dots(buf + start, *len - start);
+
+	if (fault)
+		return fault;
+	if (count < 0)
 		return "dot segments with parameters";
-	case 1:
-		break;
-	case 2:
+	if (count == 0)
+		return last || put(buf, cap, len, "/", 1)
+			       ? NULL
+			       : "the path is too long";
+	*len = start;
+	if (count == 2) {
 		if (*len == 1)
 			return "the path climbs above its root";
 		(*len)--; /* the '/' it ends with */
 		while (buf[*len - 1] != '/')
 			(*len)--;
-		buf[*len] = '\0';
-		break;
-	default:
-		if (!put(buf, cap, len, at, n) ||
-		    (!last && !put(buf, cap, len, "/", 1)))
-			return "the path is too long";
 	}
+	buf[*len] = '\0';
 	return NULL;
 }
 

@@ -21,10 +21,11 @@ const char *http_authority_parse(struct http_text text,
 				 struct http_authority *ret,
 				 enum reason *reterr);
 
-/* RFC 3986 section 5.2.4: removes "." and ".." segments, also where a dot is
- * written %2e, so that the path that is recorded is the path that is served.
- * "?x" becomes "/?x". NULL fills @buf; else what is wrong: climbing above the
- * root, dots with parameters ("..;x"), no room. */
+/* The one form in which the path is matched, recorded and served (RFC 3986
+ * sections 6.2.2 and 5.2.4): escapes of unreserved characters are decoded,
+ * others in upper case, then "." and ".." segments removed. "?x" becomes "/?x",
+ * and stays as it is. NULL fills @buf; else what is wrong: a '%' that escapes
+ * nothing, climbing above the root, dots with parameters ("..;x"), no room. */
 const char *http_path_canonical(struct http_text path, char *buf, size_t cap);
 
 #endif

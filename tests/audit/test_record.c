@@ -21,7 +21,9 @@ static struct audit_event full_event(void)
 		.sandbox = 0xdeadbeef,
 		.flow = UINT64_MAX,
 		.time_ms = 1775014138811,
-		.verdict = { .allow = true, .reason = REASON_OBSERVE },
+		.verdict = { .allow = true,
+			     .reason = REASON_OBSERVE,
+			     .observed = REASON_PORT },
 		.door = DOOR_SOCKS,
 		.rule = "policy.yaml:12",
 		.rule_text = "*.example.com",
@@ -65,6 +67,7 @@ static void assert_same(const struct audit_event *a,
 	assert_true(a->flow == b->flow && a->time_ms == b->time_ms);
 	assert_int_equal(a->verdict.allow, b->verdict.allow);
 	assert_int_equal(a->verdict.reason, b->verdict.reason);
+	assert_int_equal(a->verdict.observed, b->verdict.observed);
 	assert_int_equal(a->door, b->door);
 	assert_text(a->rule, b->rule);
 	assert_text(a->rule_text, b->rule_text);
@@ -155,12 +158,19 @@ static void test_refused_fields(void **state)
 		size_t at;
 		uint8_t value;
 	} cases[] = {
-		{ "magic", 0, 0 },	    { "kind 0", 12, 0 },
-		{ "kind", 12, 12 },	    { "allow", 13, 2 },
-		{ "reason", 15, 28 },	    { "reason high", 14, 1 },
-		{ "door", 16, DOOR_COUNT }, { "time", 29, 0x20 },
-		{ "src len", 37, 5 },	    { "src tail", 42, 1 },
-		{ "answers", 80, 9 },
+		{ "magic", 0, 0 },
+		{ "kind 0", 12, 0 },
+		{ "kind", 12, EVENT_KIND_COUNT },
+		{ "allow", 13, 2 },
+		{ "reason", 15, REASON_COUNT },
+		{ "reason high", 14, 1 },
+		{ "observed", 17, REASON_COUNT },
+		{ "observed high", 16, 1 },
+		{ "door", 18, DOOR_COUNT },
+		{ "time", 31, 0x20 },
+		{ "src len", 39, 5 },
+		{ "src tail", 44, 1 },
+		{ "answers", 82, 9 },
 	};
 	struct audit_event in = full_event(), out;
 	uint8_t buf[RECORD_MESSAGE_MAX];
@@ -184,6 +194,65 @@ static void test_refused_fields(void **state)
 	assert_non_null(host);
 	host[3] = '\0';
 	assert_int_equal(record_decode(buf, len, &out, &seq, text), -EBADMSG);
+}
+
+/* What observe mode let pass and why is what a policy is learned from: no gate
+ * may say it of a name that was never judged so. */
+static void test_observed(void **state)
+{
+	struct audit_event in = full_event(), out;
+	uint8_t buf[RECORD_MESSAGE_MAX];
+	char text[RECORD_MESSAGE_MAX];
+	uint64_t seq;
+
+	(void)state;
+	for (int i = 0; i < 2 * REASON_COUNT * REASON_COUNT; i++) {
+		enum reason reason = (enum reason)(i / 2 % REASON_COUNT);
+		enum reason why = (enum reason)(i / 2 / REASON_COUNT);
+		bool relaxed = why == REASON_NOT_IN_POLICY ||
+			       why == REASON_PORT || why == REASON_DENY_RULE ||
+			       why == REASON_METHOD || why == REASON_PATH;
+		bool good = reason == REASON_OBSERVE ? i % 2 && relaxed
+						     : why == REASON_RULE;
+
+		in.verdict = (struct verdict){ .allow = i % 2,
+					       .reason = reason,
+					       .observed = why };
+		size_t len = record_encode(&in, 5, buf);
+		int r = record_decode(buf, len, &out, &seq, text);
+		if ((r == 0) != good)
+			fail_msg("allow %d, %s, observed %s: %d", i % 2,
+				 reason_word(reason), reason_word(why), r);
+		if (good)
+			assert_same(&in, &out);
+	}
+}
+
+static void test_policy_detail(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"x",
+		"policy sha256:00 -> sha256:00",
+		"policy -> sha256:"
+		"0123456789abcdef0123456789abcdef0123456789abcdef"
+		"0123456789ABCDEF",
+		"policy -> sha256:"
+		"0123456789abcdef0123456789abcdef0123456789abcdef"
+		"0123456789abcdef0",
+	};
+	char old[65], new[65], buf[RECORD_POLICY_DETAIL_MAX];
+
+	(void)state;
+	memset(old, 'a', sizeof(old));
+	memset(new, '7', sizeof(new));
+	old[64] = new[64] = '\0';
+	record_policy_detail(old, new, buf);
+	assert_string_equal(record_policy_digest(buf), new);
+	assert_non_null(strstr(buf, old));
+	assert_null(record_policy_digest(NULL));
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_null(record_policy_digest(bad[i]));
 }
 
 static char *filled(size_t len)
@@ -255,6 +324,8 @@ int main(void)
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_mutations),
 		cmocka_unit_test(test_refused_fields),
+		cmocka_unit_test(test_observed),
+		cmocka_unit_test(test_policy_detail),
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_exact_limit_is_not_cut),
 		cmocka_unit_test(test_ack),

@@ -83,7 +83,11 @@ static struct audit_event sample(enum event_kind kind, bool allow,
 		.sandbox = 3,
 		.flow = 77,
 		.time_ms = 1775014138811,
-		.verdict = { .allow = allow, .reason = reason },
+		.verdict = { .allow = allow,
+			     .reason = reason,
+			     .observed = reason == REASON_OBSERVE
+						 ? REASON_NOT_IN_POLICY
+						 : REASON_RULE },
 		.door = DOOR_CONNECT,
 		.rule = "policy.yaml:12",
 		.rule_text = "*.example.com",
@@ -121,11 +125,21 @@ static const struct expected table[] = {
 	{ EVENT_FLOW_DIAL, false, REASON_FORBIDDEN_ADDRESS, 4001, 5, 2, 2, 2 },
 	{ EVENT_FLOW_PROGRESS, true, REASON_RULE, 4001, 6, 1, 1, 1 },
 	{ EVENT_FLOW_CLOSE, true, REASON_RULE, 4001, 2, 1, 1, 1 },
-	{ EVENT_FLOW_CLOSE, false, REASON_LIMIT_BYTES, 4001, 2, 1, 1, 2 },
+	{ EVENT_FLOW_CLOSE, true, REASON_OBSERVE, 4001, 2, 3, 17, 1 },
+	{ EVENT_FLOW_CLOSE, false, REASON_NAME_MISMATCH, 4001, 2, 1, 1, 2 },
+	{ EVENT_FLOW_CLOSE, false, REASON_TIMEOUT, 4001, 2, 1, 27, 2 },
+	/* We cut it. */
+	{ EVENT_FLOW_CLOSE, false, REASON_LIMIT_BYTES, 4001, 2, 2, 2, 2 },
+	{ EVENT_FLOW_CLOSE, false, REASON_EXPIRED, 4001, 2, 2, 2, 2 },
+	{ EVENT_FLOW_CLOSE, false, REASON_POLICY_REVOKED, 4001, 2, 2, 24, 2 },
+	{ EVENT_FLOW_OPEN, false, REASON_POLICY_REVOKED, 4001, 5, 2, 24, 2 },
+	{ EVENT_DNS_QUERY, true, REASON_OBSERVE, 4003, 1, 3, 17, 1 },
+	{ EVENT_HTTP_REQUEST, true, REASON_OBSERVE, 4002, 3, 3, 17, 1 },
 	{ EVENT_HTTP_REQUEST, true, REASON_RULE, 4002, 3, 1, 1, 1 },
 	{ EVENT_HTTP_REQUEST, false, REASON_PORT, 4002, 3, 2, 2, 2 },
 	{ EVENT_PACKET, false, REASON_BYPASS, 4001, 5, 2, 6, 2 },
 	{ EVENT_FINDING, false, REASON_MALFORMED, 2004, 1, 0, 0, 1 },
+	{ EVENT_POLICY, false, REASON_RULE, 6002, 8, 0, 0, 1 },
 };
 
 static void check_common(json_t *line, const struct expected *want)
@@ -156,6 +170,14 @@ static void check_common(json_t *line, const struct expected *want)
 		assert_int(line, "disposition_id", want->disposition);
 		assert_str(line, "status_code", reason_word(want->reason));
 		assert_str(line, "src_endpoint.ip", "10.0.0.2");
+		if (want->reason == REASON_OBSERVE) {
+			assert_str(line, "unmapped.observed", "not_in_policy");
+			assert_str(line, "status_detail",
+				   "would be refused: not_in_policy");
+		} else {
+			assert_null(at(line, "unmapped.observed"));
+			assert_null(at(line, "status_detail"));
+		}
 	} else {
 		assert_null(at(line, "action_id"));
 	}
@@ -211,6 +233,39 @@ static void test_flow(void **state)
 	assert_str(line, "policy.uid",
 		   "sha256:0123456789abcdef0123456789abcdef"
 		   "0123456789abcdef0123456789abcdef");
+	json_decref(line);
+}
+
+static void test_observed_and_cut(void **state)
+{
+	static char buf[RECORD_LINE_MAX];
+	struct audit_event event =
+		sample(EVENT_FLOW_OPEN, true, REASON_OBSERVE);
+	json_t *line;
+
+	(void)state;
+	event.verdict.observed = REASON_PORT;
+	line = line_of(&event, buf);
+	assert_str(line, "message",
+		   "Connection to api.example.com port 443 allowed, would be "
+		   "refused: port.");
+	assert_str(line, "unmapped.observed", "port");
+	json_decref(line);
+
+	event = sample(EVENT_FLOW_CLOSE, false, REASON_POLICY_REVOKED);
+	event.bytes_up = 5;
+	line = line_of(&event, buf);
+	assert_str(line, "message",
+		   "Connection to api.example.com port 443 was cut, the policy "
+		   "no longer allows it: 5 bytes sent, 0 received.");
+	assert_int(line, "traffic.bytes_out", 5);
+	json_decref(line);
+
+	event = sample(EVENT_POLICY, true, REASON_RULE);
+	line = line_of(&event, buf);
+	assert_str(line, "message", "Another policy is in force.");
+	assert_str(line, "app.name", "sallyport");
+	assert_str(line, "unmapped.detail", "the detail");
 	json_decref(line);
 }
 
@@ -453,6 +508,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_kind),
 		cmocka_unit_test(test_flow),
+		cmocka_unit_test(test_observed_and_cut),
 		cmocka_unit_test(test_dns),
 		cmocka_unit_test(test_http),
 		cmocka_unit_test(test_packet_and_finding),

@@ -150,6 +150,63 @@ static void test_failed_dial_is_no_connection(void **state)
 	assert_int_equal(row(tally, "c.example", true)->count, 0);
 }
 
+/* A tunnel that went on until the policy changed: it was reached, and cut. */
+static void test_cut_is_a_refusal_too(void **state)
+{
+	struct tally *tally = *state;
+	struct audit_event close =
+		of(EVENT_FLOW_CLOSE, "c.example", false, REASON_POLICY_REVOKED);
+
+	add(tally, of(EVENT_FLOW_OPEN, "c.example", true, REASON_RULE));
+	close.bytes_up = 7;
+	add(tally, close);
+	assert_int_equal(tally->rows, 2);
+	assert_int_equal(row(tally, "c.example", true)->count, 1);
+	assert_int_equal(row(tally, "c.example", true)->up, 7);
+	assert_int_equal(row(tally, "c.example", false)->count, 1);
+	assert_int_equal(row(tally, "c.example", false)->cut, 1);
+	assert_int_equal(row(tally, "c.example", false)->reason,
+			 REASON_POLICY_REVOKED);
+	/* What disagreed was recorded before its flow was closed. */
+	add(tally, of(EVENT_FLOW_OPEN, "d.example", true, REASON_RULE));
+	add(tally,
+	    of(EVENT_FLOW_OPEN, "d.example", false, REASON_NAME_MISMATCH));
+	add(tally,
+	    of(EVENT_FLOW_CLOSE, "d.example", false, REASON_NAME_MISMATCH));
+	assert_int_equal(row(tally, "d.example", false)->count, 1);
+	assert_int_equal(row(tally, "d.example", false)->cut, 0);
+}
+
+static void test_observed_apart(void **state)
+{
+	struct tally *tally = *state;
+	struct audit_event event =
+		of(EVENT_FLOW_OPEN, "c.example", true, REASON_OBSERVE);
+
+	event.verdict.observed = REASON_NOT_IN_POLICY;
+	add(tally, event);
+	add(tally, event);
+	event.verdict.observed = REASON_PORT;
+	add(tally, event);
+	assert_int_equal(tally->rows, 2);
+	assert_int_equal(tally->row[0].count, 2);
+	assert_int_equal(tally->row[0].observed, REASON_NOT_IN_POLICY);
+	assert_int_equal(tally->row[1].observed, REASON_PORT);
+}
+
+static void test_policy_change(void **state)
+{
+	struct tally *tally = *state;
+	struct audit_event event = { .kind = EVENT_POLICY, .detail = "a -> b" };
+
+	add(tally, event);
+	add(tally, event);
+	assert_int_equal(tally->rows, 1);
+	assert_string_equal(tally->row[0].host, "a -> b");
+	assert_string_equal(tally->row[0].protocol, TALLY_POLICY);
+	assert_int_equal(tally->row[0].count, 2);
+}
+
 static void test_others(void **state)
 {
 	struct tally *tally = *state;
@@ -192,6 +249,9 @@ int main(void)
 		TEST(test_an_answer_that_will_not_do),
 		TEST(test_refusals),
 		TEST(test_failed_dial_is_no_connection),
+		TEST(test_cut_is_a_refusal_too),
+		TEST(test_observed_apart),
+		TEST(test_policy_change),
 		TEST(test_others),
 		TEST(test_long_host),
 	};

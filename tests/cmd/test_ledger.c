@@ -252,6 +252,43 @@ static void test_session(void **state)
 	assert_int_equal(tally.row[0].count, 100);
 }
 
+static const char *policy_uid(json_t *log, size_t i)
+{
+	return json_string_value(json_object_get(
+		json_object_get(json_array_get(log, i), "policy"), "uid"));
+}
+
+/* Only the warden changes the policy; from then on records name the new one. */
+static void test_policy_change(void **state)
+{
+	static struct tally tally;
+	char detail[RECORD_POLICY_DETAIL_MAX], new[65], want[80];
+	struct rig rig;
+
+	(void)state;
+	memset(new, '7', sizeof(new));
+	new[64] = '\0';
+	snprintf(want, sizeof(want), "sha256:%s", new);
+	start(&rig);
+	AUTO_FD int warden = link_new(&rig);
+	AUTO_FD int gate = link_as(&rig, false);
+	struct audit_event change = event_of(EVENT_POLICY, NULL);
+	change.detail = record_policy_detail(new, new, detail);
+	assert_int_equal(submit(gate, "a.test", 1), 0);
+	assert_int_equal(audit_submit_sync(warden, &change, 1), 0);
+	assert_int_equal(submit(gate, "b.test", 2), 0);
+	assert_int_equal(audit_submit_sync(gate, &change, 3), -EIO);
+	assert_int_equal(finish(&rig, &tally), 0);
+	json_t *log = read_log(&rig);
+	assert_int_equal(json_array_size(log), 4);
+	assert_string_equal(policy_uid(log, 0), "sha256:d1ce57");
+	assert_string_equal(message(log, 1), "Another policy is in force.");
+	assert_string_equal(policy_uid(log, 1), want);
+	assert_string_equal(policy_uid(log, 2), want);
+	assert_non_null(strstr(message(log, 3), "it was cut off"));
+	json_decref(log);
+}
+
 static void test_is_isolated(void **state)
 {
 	static struct tally tally;
@@ -569,6 +606,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_session),
+		cmocka_unit_test(test_policy_change),
 		cmocka_unit_test(test_is_isolated),
 		cmocka_unit_test(test_close_is_last),
 		cmocka_unit_test(test_killed_sender),

@@ -41,6 +41,8 @@ static const struct {
 	{ MSG_GATE_PUBLISHED, sizeof(struct msg_published), false },
 	{ MSG_GATE_READY, 0, false },
 	{ MSG_GATE_PUBLISH, sizeof(struct msg_publish), false },
+	{ MSG_GATE_WITHDRAW, sizeof(struct msg_publish), false },
+	{ MSG_GATE_RELOADED, sizeof(struct msg_reloaded), false },
 };
 
 static int sock[2];
@@ -63,7 +65,7 @@ static int teardown(void **state)
 static void fill(enum msg_type type, struct msg *msg)
 {
 	memset(msg, 0, sizeof(*msg));
-	if (type == MSG_GATE_PUBLISH)
+	if (type == MSG_GATE_PUBLISH || type == MSG_GATE_WITHDRAW)
 		msg->publish.dst = (struct cidr){ ip_v4(0xc6120001), 32 };
 	if (type == MSG_TALLY_ROW)
 		memset(msg->tally_row.host, 'h', HOST_MAX);
@@ -219,6 +221,8 @@ static void test_wrong_contents(void **state)
 		memset(msg.tally_row.rule, 'x', sizeof(msg.tally_row.rule)));
 	REFUSED(MSG_TALLY_ROW, tally_row, false,
 		msg.tally_row.reason = REASON_COUNT);
+	REFUSED(MSG_TALLY_ROW, tally_row, false,
+		msg.tally_row.observed = REASON_COUNT);
 	REFUSED(MSG_TALLY_ROW, tally_row, false,
 		msg.tally_row.door = DOOR_COUNT);
 	REFUSED(MSG_TALLY_ROW, tally_row, false, msg.tally_row.allow = 2);

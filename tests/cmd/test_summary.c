@@ -27,14 +27,17 @@ static int teardown(void **state)
 	return 0;
 }
 
-static char *print(const struct tally *tally, bool json)
+/* Inlined, gcc 12 takes what open_memstream() allocated for a local. */
+static __attribute__((noinline)) char *print(const struct tally *tally,
+					     bool json)
 {
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	summary_print(out, tally, "/var/log/sallyport/x/audit.jsonl", json);
+	summary_print(out, tally, "p.yaml, evil\x1b\n.yaml",
+		      "/var/log/sallyport/x/audit.jsonl", json);
 	fclose(out);
 	return text;
 }
@@ -115,11 +118,84 @@ static void test_table(void **state)
 	assert_has(text, "evil?]0;x??.test");
 	assert_has(text, "findings\n    a gate went ?[31mmad\n");
 	assert_has(text, "forbidden_address");
+	assert_has(text, "policy: p.yaml, evil??.yaml\n");
 	assert_has(text, "log: /var/log/sallyport/x/audit.jsonl (13 records)");
 	for (const char *c = text; *c; c++)
 		assert_true((*c >= 0x20 && *c < 0x7f) || *c == '\n');
 	const char *gone = strstr(text, "gone.test");
 	assert_true(gone > strstr(text, "refused\n"));
+}
+
+static void fill_observed(struct tally *tally)
+{
+	struct audit_event event = {
+		.kind = EVENT_FLOW_OPEN,
+		.host = "new.test",
+		.verdict = { .allow = true,
+			     .reason = REASON_OBSERVE,
+			     .observed = REASON_NOT_IN_POLICY },
+		.dst_port = 8443,
+		.protocol = "tls",
+	};
+	struct audit_event change = { .kind = EVENT_POLICY,
+				      .detail = "policy sha256:a -> sha256:b" };
+
+	tally_add(tally, &event);
+	event.host = "denied.test";
+	event.verdict.observed = REASON_DENY_RULE;
+	tally_add(tally, &event);
+	add(tally, EVENT_FLOW_OPEN, "live.test", true, REASON_RULE, "p:1", 443);
+	add(tally, EVENT_FLOW_CLOSE, "live.test", false, REASON_POLICY_REVOKED,
+	    "p:1", 443);
+	tally_add(tally, &change);
+}
+
+static void test_observed_and_cut(void **state)
+{
+	struct tally *tally = *state;
+
+	fill_observed(tally);
+	char *text = print(tally, false);
+	const char *would = strstr(text, "\nwould be refused\n");
+	const char *refused = strstr(text, "\nrefused\n");
+	assert_non_null(would);
+	assert_non_null(refused);
+	const char *host = strstr(text, "new.test:8443");
+	assert_true(host > would && host < refused);
+	assert_has(would, "not_in_policy: the host is not in the policy\n");
+	assert_has(would, "-> add --allow new.test:8443");
+	assert_has(would, "deny_rule: a deny rule names it\n    denied.test");
+	assert_has(refused, "policy_revoked: the policy no longer allows it\n"
+			    "    live.test:443");
+	assert_has(refused, "1 connection, 1 cut while going on");
+	assert_has(text, "reached\n    live.test");
+	assert_has(text, "policy changes\n    policy sha256:a -> sha256:b\n");
+	free(text);
+}
+
+static void test_observed_and_cut_json(void **state)
+{
+	struct tally *tally = *state;
+
+	fill_observed(tally);
+	AUTO_FREE char *text = print(tally, true);
+	json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(json);
+	json_t *would = json_object_get(json, "would_be_refused");
+	assert_int_equal(json_array_size(would), 2);
+	json_t *row = json_array_get(would, 0);
+	assert_string_equal(json_string_value(json_object_get(row, "observed")),
+			    "not_in_policy");
+	assert_string_equal(json_string_value(json_object_get(row, "reason")),
+			    "observe");
+	assert_non_null(json_object_get(row, "hint"));
+	row = json_array_get(json_object_get(json, "refused"), 0);
+	assert_int_equal(json_integer_value(json_object_get(row, "cut")), 1);
+	row = json_array_get(json_object_get(json, "policy_changes"), 0);
+	assert_string_equal(json_string_value(json_object_get(row, "change")),
+			    "policy sha256:a -> sha256:b");
+	assert_int_equal(json_array_size(json_object_get(json, "reached")), 1);
+	json_decref(json);
 }
 
 static void test_empty(void **state)
@@ -203,9 +279,13 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_table),	    TEST(test_empty),
-		TEST(test_many_are_folded), TEST(test_json),
+		TEST(test_table),
+		TEST(test_empty),
+		TEST(test_many_are_folded),
+		TEST(test_json),
 		TEST(test_json_worst_case),
+		TEST(test_observed_and_cut),
+		TEST(test_observed_and_cut_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "dns/clock.h"
 #include "dns/lease.h"
+#include "dns/quota.h"
 #include "policy/services.h"
 #include "policy_text.h"
 
@@ -22,9 +24,12 @@ struct fake {
 	bool stranger; /* sandbox_of() finds nobody */
 	bool manual;   /* waits are kept in @held until the test ends them */
 	struct wait *held;
-	int record_status, resolve_status, publish_status;
+	int record_status, resolve_status, publish_status, bind_status;
+	struct rdata rdata[LOOKUP_RECORDS_MAX]; /* for resolve_records() */
+	size_t rdatas;
 	const char *address[4]; /* what resolve() gives */
 	struct cidr uplink;
+	struct bucket bucket; /* filled by the first question */
 	char log[16384];
 	uint32_t count;	   /* of the last event */
 	char detail[1024]; /* of the last event */
@@ -67,6 +72,9 @@ static inline void fake_record(void *ctx, const struct audit_event *event,
 	for (uint8_t i = 0; i < event->answers; i++)
 		len += snprintf(line + len, sizeof(line) - (size_t)len, " %s",
 				ip_format(&event->answer[i], ip));
+	if (event->verdict.reason == REASON_OBSERVE)
+		snprintf(line + len, sizeof(line) - (size_t)len, " observed %s",
+			 reason_word(event->verdict.observed));
 	fake_log(fake, line);
 	fake->records++;
 	fake->count = event->count;
@@ -134,6 +142,61 @@ static inline void fake_publish(void *ctx, struct sandbox *sandbox,
 	fake_end(fake, wait, fake->publish_status);
 }
 
+static inline bool fake_rate(void *ctx, struct sandbox *sandbox, enum rate rate)
+{
+	struct fake *fake = ctx;
+	unsigned limit = policy_limits(sandbox->policy)->dns_per_second;
+
+	assert_int_equal(rate, RATE_DNS);
+	if (!fake->bucket.filled_ms)
+		bucket_init(&fake->bucket, limit, clock_ms());
+	return bucket_take(&fake->bucket, limit, clock_ms());
+}
+
+static inline int fake_bind(void *ctx, struct sandbox *sandbox,
+			    const char *host, const struct ip *ip)
+{
+	struct fake *fake = ctx;
+	char line[400], text[IP_TEXT_MAX];
+
+	snprintf(line, sizeof(line), "bind %s %s", host, ip_format(ip, text));
+	fake_log(fake, line);
+	if (fake->bind_status)
+		return fake->bind_status;
+	return lease_bind(sandbox->leases, host, ip);
+}
+
+static inline size_t fake_names_at(void *ctx, struct sandbox *sandbox,
+				   const struct ip *ip, const char *ret_name[],
+				   size_t max)
+{
+	(void)ctx;
+	return lease_names_at(sandbox->leases, ip, ret_name, max);
+}
+
+static inline void fake_resolve_records(void *ctx, const char *host,
+					uint16_t type,
+					struct record_lookup *lookup)
+{
+	struct fake *fake = ctx;
+	char line[300];
+
+	snprintf(line, sizeof(line), "resolve %s type %u", host, type);
+	fake_log(fake, line);
+	lookup->type = type;
+	lookup->ttl = 300;
+	lookup->count = fake->rdatas;
+	memcpy(lookup->record, fake->rdata,
+	       fake->rdatas * sizeof(fake->rdata[0]));
+	fake_end(fake, &lookup->wait, fake->resolve_status);
+}
+
+static inline void fake_resolve_records_cancel(void *ctx,
+					       struct record_lookup *lookup)
+{
+	fake_cancel(ctx, &lookup->wait);
+}
+
 static inline const char *fake_lease_of(void *ctx, struct sandbox *sandbox,
 					const struct ip *ip)
 {
@@ -172,6 +235,12 @@ static inline void fake_init(struct fake *fake, const char *yaml)
 			      .record_cancel = fake_cancel,
 			      .resolve = fake_resolve,
 			      .resolve_cancel = fake_resolve_cancel,
+			      .resolve_records = fake_resolve_records,
+			      .resolve_records_cancel =
+				      fake_resolve_records_cancel,
+			      .rate = fake_rate,
+			      .bind = fake_bind,
+			      .names_at = fake_names_at,
 			      .admit = fake_admit,
 			      .publish = fake_publish,
 			      .publish_cancel = fake_cancel,

@@ -13,6 +13,19 @@
  *	alias		a CNAME to elsewhere
  *	zero		a TTL of 0
  *
+ * and, asked for TXT, MX or SRV:
+ *
+ *	good		two records, names in them compressed
+ *	root		names that are the root
+ *	owner		records of another owner, before and after one of ours
+ *	many		100 records, by TCP only
+ *	large		(TXT) one too long, and one that is not
+ *	names		names in them that are no host names, beside one that is
+ *	circle forward tail short empty
+ *			malformed data: pointers, bytes left over or missing
+ *	alias nx nodata silent servfail big
+ *			as above
+ *
  * Every question is written down.
  */
 #ifndef TESTS_DNS_NAME_SERVER_H
@@ -33,7 +46,8 @@
 #include "dns/name.h"
 #include "policy/services.h"
 
-#define SEEN_MAX 512
+#define SEEN_MAX   512
+#define SERVER_MAX 16384
 
 struct seen {
 	uint16_t id, type, port;
@@ -91,6 +105,105 @@ static inline void server_rr(struct wirebuf *b, uint16_t type, uint32_t ttl,
 	wirebuf_put(b, data, len);
 }
 
+/* A TXT, MX or SRV record whose text or target is @data, on the wire. */
+static inline void server_data(const struct asked *asked, struct wirebuf *b,
+			       const char *owner, size_t owner_len,
+			       const void *data, size_t len)
+{
+	size_t numbers = asked->type == 33 ? 6 : asked->type == 15 ? 2 : 0;
+
+	wirebuf_put(b, owner, owner_len);
+	wirebuf_u16(b, asked->type);
+	wirebuf_u16(b, 1);
+	wirebuf_u32(b, 77);
+	wirebuf_u16(b, (uint16_t)(numbers + len));
+	wirebuf_put(b, "\0\1\0\2\1\273", numbers);
+	wirebuf_put(b, data, len);
+}
+
+static inline uint16_t server_many(const struct asked *asked, struct wirebuf *b)
+{
+	for (int i = 0; i < 100; i++)
+		server_data(asked, b, "\xc0\x0c", 2, "\2n1\3net", 8);
+	return 100;
+}
+
+/* One that is left out, and one that is not. */
+static inline uint16_t server_large(const struct asked *asked,
+				    struct wirebuf *b)
+{
+	uint8_t text[600] = { 255, [256] = 255, [512] = 87 };
+
+	server_data(asked, b, "\xc0\x0c", 2, text, sizeof(text));
+	server_data(asked, b, "\xc0\x0c", 2, "\2ok\0", 4);
+	return 2;
+}
+
+struct server_data {
+	const char *label, *owner;
+	size_t owner_len;
+	const char *data;
+	size_t len;
+};
+
+#define OURS	 "\xc0\x0c", 2
+#define BYTES(s) (s), sizeof(s) - 1
+
+/* Records other than addresses; returns how many. Offset 12 is the name that
+ * was asked. As text a name is strings, with an empty one at the end. */
+static inline uint16_t server_others(const struct asked *asked,
+				     struct wirebuf *b)
+{
+	static const struct server_data rows[] = {
+		{ "good", OURS, BYTES("\2S1\3net\0") },
+		{ "good", OURS, BYTES("\2s2\xc0\x0c") },
+		{ "root", OURS, BYTES("\0") },
+		{ "owner", BYTES("\4evil\4test\0"), BYTES("\2e1\3net\0") },
+		{ "owner", OURS, BYTES("\2s1\3net\0") },
+		{ "owner", BYTES("\1x\xc0\x0c"), BYTES("\2e2\3net\0") },
+		{ "names", OURS, BYTES("\3a b\3net\0") },
+		{ "names", OURS, BYTES("\3a.b\3net\0") },
+		{ "names", OURS, BYTES("\3\x61\0c\3net\0") },
+		{ "names", OURS,
+		  BYTES("\3"
+			"127\1"
+			"0\1"
+			"0\1"
+			"1\0") },
+		{ "names", OURS, BYTES("\2\xc3\xa4\3net\0") },
+		{ "names", OURS, BYTES("\2ok\3net\0") },
+		{ "forward", OURS, BYTES("\2s1\xff\xff") },
+		{ "tail", OURS, BYTES("\2s1\3net\0\7") },
+		{ "short", OURS, BYTES("\2s1\4net") },
+		{ "empty", OURS, BYTES("") },
+	};
+	uint16_t count = 0;
+
+	if (server_is(asked, "many") || server_is(asked, "big"))
+		return server_many(asked, b);
+	if (server_is(asked, "large"))
+		return server_large(asked, b);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (!server_is(asked, rows[i].label))
+			continue;
+		server_data(asked, b, rows[i].owner, rows[i].owner_len,
+			    rows[i].data,
+			    asked->type == 16 && server_is(asked, "good")
+				    ? 3
+				    : rows[i].len);
+		count++;
+	}
+	if (server_is(asked, "circle")) {
+		size_t numbers = asked->type == 33 ? 6 : 2;
+		uint16_t self = (uint16_t)(0xc000 + b->len + 12 + numbers);
+		uint8_t at[] = { (uint8_t)(self >> 8), (uint8_t)self };
+
+		server_data(asked, b, OURS, at, 2);
+		count++;
+	}
+	return count;
+}
+
 /* The records of the answer section; returns how many. */
 static inline uint16_t server_records(const struct asked *asked,
 				      struct wirebuf *b)
@@ -105,6 +218,12 @@ static inline uint16_t server_records(const struct asked *asked,
 	}
 	if (server_is(asked, "alias")) {
 		server_rr(b, 5, 33, "\6target\3net\0", 12);
+		if (asked->type == 15 || asked->type == 16 ||
+		    asked->type == 33) {
+			server_data(asked, b, "\6target\3net\0", 12,
+				    "\2s1\3net\0", 8);
+			return 2;
+		}
 		if (!a)
 			return 1;
 		wirebuf_put(b,
@@ -118,6 +237,8 @@ static inline uint16_t server_records(const struct asked *asked,
 		server_rr(b, 28, 50, v6, 16);
 		return 1;
 	}
+	if (asked->type == 15 || asked->type == 16 || asked->type == 33)
+		return server_others(asked, b);
 	if (!a || server_is(asked, "v6") || server_is(asked, "nodata"))
 		return 0;
 	uint32_t ttl = server_is(asked, "zero") ? 0 : 77;
@@ -135,7 +256,8 @@ static inline size_t server_answer(const struct asked *asked, uint8_t *buf,
 {
 	struct wirebuf b = wirebuf_of(buf, cap);
 	bool noedns = server_is(asked, "noedns") && asked->edns;
-	bool cut = server_is(asked, "big") && !asked->tcp;
+	bool cut = (server_is(asked, "big") || server_is(asked, "many")) &&
+		   !asked->tcp;
 	unsigned rcode = server_is(asked, "nx")		? 3
 			 : server_is(asked, "servfail") ? 2
 			 : server_is(asked, "refused")	? 5
@@ -214,7 +336,7 @@ static inline void server_udp(struct name_server *s)
 	struct asked asked = { .tcp = false };
 	union sockaddr_any from;
 	socklen_t from_len = sizeof(from);
-	uint8_t buf[2048];
+	uint8_t buf[SERVER_MAX];
 	ssize_t n = recvfrom(s->udp, asked.data, sizeof(asked.data), 0,
 			     &from.sa, &from_len);
 
@@ -234,7 +356,7 @@ static inline void server_tcp(struct name_server *s)
 {
 	struct asked asked = { .tcp = true };
 	const struct timeval limit = { .tv_sec = 2 };
-	uint8_t prefix[2], buf[2050];
+	uint8_t prefix[2], buf[SERVER_MAX];
 	AUTO_FD int fd = accept(s->tcp, NULL, NULL);
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "dns/cache.h"
-#include "dns/hash.h"
 #include "dns/message.h"
 #include "dns/quota.h"
 #include "dns/special.h"
@@ -94,44 +94,43 @@ static void test_eviction(void **state)
 	cache_free(cache);
 }
 
-static unsigned taken(struct quota *quota, unsigned rate, uint64_t now)
+static unsigned taken(struct bucket *bucket, unsigned rate, uint64_t now)
 {
 	unsigned n = 0;
 
-	while (n < 10000 && quota_take(quota, rate, now))
+	while (n < 10000 && bucket_take(bucket, rate, now))
 		n++;
 	return n;
 }
 
-static void test_quota(void **state)
+static void test_bucket(void **state)
 {
-	struct quota quota;
+	struct bucket bucket;
 
 	(void)state;
-	quota_init(&quota, 1, 50, 1000);
-	assert_int_equal(taken(&quota, 50, 1000), 50);
-	assert_int_equal(taken(&quota, 50, 1010), 0);
-	assert_int_equal(taken(&quota, 50, 1020), 1); /* 20 ms each */
-	assert_int_equal(taken(&quota, 50, 1520), 25);
-	assert_int_equal(taken(&quota, 50, 99999), 50); /* no more than that */
-	assert_int_equal(taken(&quota, 0, 199999), 0);
+	bucket_init(&bucket, 50, 1000);
+	assert_int_equal(taken(&bucket, 50, 1000), 50);
+	assert_int_equal(taken(&bucket, 50, 1010), 0);
+	assert_int_equal(taken(&bucket, 50, 1020), 1); /* 20 ms each */
+	assert_int_equal(taken(&bucket, 50, 1520), 25);
+	assert_int_equal(taken(&bucket, 50, 99999), 50); /* no more than that */
+	assert_int_equal(taken(&bucket, 0, 199999), 0);
 	/* Asked every millisecond it is the same rate. */
-	quota_init(&quota, 1, 7, 0);
-	unsigned n = taken(&quota, 7, 0);
+	bucket_init(&bucket, 7, 0);
+	unsigned n = taken(&bucket, 7, 0);
 	for (uint64_t ms = 1; ms <= 10000; ms++)
-		n += taken(&quota, 7, ms);
+		n += taken(&bucket, 7, ms);
 	assert_int_equal(n, 7 + 70);
 	/* A rate beyond reason does not overflow. */
-	quota_init(&quota, 1, UINT32_MAX, 0);
-	assert_int_equal(taken(&quota, UINT32_MAX, 1), 10000);
+	bucket_init(&bucket, UINT32_MAX, 0);
+	assert_int_equal(taken(&bucket, UINT32_MAX, 1), 10000);
 }
 
 static void test_fold(void **state)
 {
-	struct quota quota;
+	struct quota quota = { .sandbox = 1 };
 
 	(void)state;
-	quota_init(&quota, 1, 1, 5000);
 	assert_int_equal(quota_refuse(&quota, 5000), 1);
 	assert_int_equal(quota_refuse(&quota, 5001), 0);
 	assert_int_equal(quota_refuse(&quota, 5999), 0);
@@ -185,7 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_siphash),	 cmocka_unit_test(test_expiry),
-		cmocka_unit_test(test_eviction), cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_eviction), cmocka_unit_test(test_bucket),
 		cmocka_unit_test(test_fold),	 cmocka_unit_test(test_special),
 	};
 

@@ -4,11 +4,7 @@
  * the whole list of what was done, so that a query that leaves before its
  * record, or at all, shows.
  */
-#include <event2/event.h>
-#include <ldns/ldns.h>
-
-#include "dns/filter.h"
-#include "fake_services.h"
+#include "filter_case.h"
 
 static const char policy_yaml[] = "version: 1\n"
 				  "allow:\n"
@@ -21,114 +17,16 @@ static const char policy_yaml[] = "version: 1\n"
 				  "deny:\n"
 				  "  - no.wild.com\n";
 
-static struct event_base *base;
-static struct fake fake;
-static struct filter *filter;
-static unsigned replies;
-static uint8_t reply[DNS_REPLY_MAX];
-static size_t reply_len;
-
-static void on_reply(void *ctx, const struct dns_peer *peer, const void *data,
-		     size_t len)
-{
-	(void)ctx;
-	(void)peer;
-	replies++;
-	reply_len = len;
-	if (len)
-		memcpy(reply, data, len);
-	fake_log(&fake, "reply");
-}
-
 static int setup(void **state)
 {
 	(void)state;
-	fake_init(&fake, policy_yaml);
-	replies = 0;
-	reply_len = 0;
-	return filter_new(base, &fake.services, on_reply, NULL, &filter);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	filter_free(filter);
-	filter_free(NULL);
-	fake_free(&fake);
-	return 0;
-}
-
-static void send_raw(const void *data, size_t len, void *conn)
-{
-	struct dns_peer peer = { .ifindex = 3,
-				 .src = ip_v4(0x0a400002),
-				 .dst = ip_v4(0x08080808),
-				 .src_port = 4000,
-				 .dst_port = 53,
-				 .conn = conn };
-
-	fake.log[0] = '\0';
-	reply_len = 0;
-	filter_query(filter, &peer, data, len);
-}
-
-static void ask(const char *name, uint16_t type, void *conn)
-{
-	ldns_pkt *pkt = ldns_pkt_query_new(ldns_dname_new_frm_str(name),
-					   (ldns_rr_type)type, LDNS_RR_CLASS_IN,
-					   LDNS_RD);
-	AUTO_FREE uint8_t *wire = NULL;
-	size_t len;
-
-	ldns_pkt_set_edns_udp_size(pkt, 1232);
-	assert_int_equal(ldns_pkt2wire(&wire, pkt, &len), LDNS_STATUS_OK);
-	ldns_pkt_free(pkt);
-	send_raw(wire, len, conn);
-}
-
-/* "NOERROR 198.18.0.1", "NXDOMAIN ede 15 not_in_policy", ... */
-static void describe_reply(char *buf, size_t cap)
-{
-	ldns_pkt *pkt = NULL;
-	int at;
-
-	if (!reply_len) {
-		snprintf(buf, cap, "none");
-		return;
-	}
-	assert_int_equal(ldns_wire2pkt(&pkt, reply, reply_len), 0);
-	ldns_lookup_table *rcode =
-		ldns_lookup_by_id(ldns_rcodes, (int)ldns_pkt_get_rcode(pkt));
-	at = snprintf(buf, cap, "%s", rcode->name);
-	for (size_t i = 0; i < ldns_pkt_ancount(pkt); i++) {
-		ldns_rr *rr = ldns_rr_list_rr(ldns_pkt_answer(pkt), i);
-		AUTO_FREE char *text = ldns_rdf2str(ldns_rr_rdf(rr, 0));
-
-		assert_true(ldns_rr_ttl(rr) <= 60);
-		at += snprintf(buf + at, cap - (size_t)at, " %s", text);
-	}
-	ldns_rdf *opt = ldns_pkt_edns_data(pkt);
-	if (opt && ldns_rdf_size(opt) >= 6) {
-		const uint8_t *d = ldns_rdf_data(opt);
-		const uint8_t *end = memchr(d + 6, ':', ldns_rdf_size(opt) - 6);
-		int word =
-			end ? (int)(end - d) - 6 : (int)ldns_rdf_size(opt) - 6;
-
-		at += snprintf(buf + at, cap - (size_t)at, " ede %u %.*s", d[5],
-			       word, (const char *)d + 6);
-	}
-	bool negative =
-		!ldns_pkt_ancount(pkt) &&
-		(ldns_pkt_get_rcode(pkt) == 0 || ldns_pkt_get_rcode(pkt) == 3);
-	assert_int_equal(ldns_pkt_nscount(pkt), negative);
-	ldns_pkt_free(pkt);
+	return case_setup(policy_yaml);
 }
 
 #define LEASED(name, ip)                                          \
 	"query " name " allow rule type 1 rcode 0\n"              \
 	"resolve " name "\npublish " name " " ip "\nanswer " name \
 	" allow rule type 1 rcode 0 " ip "\nreply\n"
-#define QUERY(rest) "query " rest "\nreply\n"
 
 static const struct {
 	const char *name;

@@ -227,7 +227,8 @@ static void test_reply_address(void **state)
 {
 	struct dns_query query = ask("eXaMple.com", DNS_A, false);
 	const struct dns_reply reply = { .kind = DNS_REPLY_ADDRESS,
-					 .address = ip_v4(0xc6120001),
+					 .address = { ip_v4(0xc6120001) },
+					 .addresses = 1,
 					 .ttl = 60 };
 	uint8_t buf[DNS_REPLY_MAX];
 	size_t len = dns_reply_build(&query, &reply, buf, 512);
@@ -256,7 +257,9 @@ static void test_reply_other_kinds(void **state)
 					.target = "ok.com",
 					.ttl = 60 };
 	struct dns_query aaaa = ask("ok.com", DNS_AAAA, false);
-	struct dns_reply six = { .kind = DNS_REPLY_ADDRESS, .ttl = 5 };
+	struct dns_reply six = { .kind = DNS_REPLY_ADDRESS,
+				 .addresses = 1,
+				 .ttl = 5 };
 	uint8_t buf[DNS_REPLY_MAX];
 	ldns_pkt *pkt;
 
@@ -271,7 +274,7 @@ static void test_reply_other_kinds(void **state)
 	assert_rr(ldns_pkt_answer(pkt),
 		  "1.0.18.198.in-addr.arpa.\t60\tIN\tPTR\tok.com.\n");
 	ldns_pkt_free(pkt);
-	assert_true(ip_parse("2001:db8::1", &six.address));
+	assert_true(ip_parse("2001:db8::1", &six.address[0]));
 	pkt = by_ldns(buf, dns_reply_build(&aaaa, &six, buf, 512));
 	assert_rr(ldns_pkt_answer(pkt), "ok.com.\t5\tIN\tAAAA\t2001:db8::1\n");
 	ldns_pkt_free(pkt);
@@ -525,7 +528,8 @@ static void test_answers(void **state)
 		int got;
 
 		assert_int_equal(ldns_pkt2wire(&wire, pkt, &len), 0);
-		got = dns_answer_parse(wire, len, "a.ok.com", DNS_A, &answer);
+		got = dns_answer_parse(wire, len, "a.ok.com", DNS_A, &answer,
+				       NULL);
 		if (!got)
 			got = (int)answer.count;
 		if (got != answers[i].expect)
@@ -544,7 +548,7 @@ static void test_answers(void **state)
 
 			memcpy(part, wire, cut);
 			assert_int_equal(dns_answer_parse(part, cut, "a.ok.com",
-							  DNS_A, &answer),
+							  DNS_A, &answer, NULL),
 					 -EBADMSG);
 		}
 		ldns_pkt_free(pkt);
@@ -610,7 +614,7 @@ static void test_raw_answers(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(raw); i++)
 		if (dns_answer_parse(raw[i].data, raw[i].len, "ok.com", DNS_A,
-				     &answer) != raw[i].expect)
+				     &answer, NULL) != raw[i].expect)
 			fail_msg("%s", raw[i].what);
 }
 
@@ -649,8 +653,8 @@ static void test_many_records(void **state)
 		wirebuf_put(&b, BYTES(Q_OK));
 		for (unsigned i = 0; i < n; i++)
 			wirebuf_put(&b, BYTES("\xc0\x0c" RR_A));
-		int got =
-			dns_answer_parse(buf, b.len, "ok.com", DNS_A, &answer);
+		int got = dns_answer_parse(buf, b.len, "ok.com", DNS_A, &answer,
+					   NULL);
 		assert_int_equal(got, n <= 64 ? 0 : -EBADMSG);
 		if (!got)
 			assert_true(answer.count <= LOOKUP_MAX);

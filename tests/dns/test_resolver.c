@@ -117,6 +117,148 @@ static void test_table(void **state)
 	server_stop(server);
 }
 
+/* --- records other than addresses ----------------------------------------- */
+
+struct record_asker {
+	struct record_lookup lookup;
+	unsigned done;
+	int status;
+};
+
+static void on_records(struct wait *wait, int status)
+{
+	struct record_asker *asker =
+		CONTAINER_OF(wait, struct record_asker, lookup.wait);
+
+	asker->done++;
+	asker->status = status;
+}
+
+static void run_until_records(struct record_asker *asker, double limit)
+{
+	const struct timeval tick = { .tv_usec = 20000 };
+	double end = seconds() + limit;
+
+	while (!asker->done && seconds() < end) {
+		event_base_loopexit(base, &tick);
+		event_base_loop(base, EVLOOP_ONCE);
+	}
+	assert_int_equal(asker->done, 1);
+}
+
+static const struct {
+	const char *host;
+	uint16_t type;
+	int status;
+	size_t count;
+	const char *first; /* its data */
+	size_t len;
+	uint32_t ttl;
+} records[] = {
+	{ "good.ok.com", 16, 0, 2, BYTES("\2S1"), 77 },
+	{ "good.ok.com", 15, 0, 2, BYTES("\0\1\2s1\3net\0"), 77 },
+	{ "good.ok.com", 33, 0, 2, BYTES("\0\1\0\2\1\273\2s1\3net\0"), 77 },
+	{ "root.ok.com", 15, 0, 1, BYTES("\0\1\0"), 77 },
+	{ "root.ok.com", 33, 0, 1, BYTES("\0\1\0\2\1\273\0"), 77 },
+	{ "owner.ok.com", 15, 0, 1, BYTES("\0\1\2s1\3net\0"), 77 },
+	{ "owner.ok.com", 16, 0, 1, BYTES("\2s1\3net\0"), 77 },
+	{ "alias.ok.com", 33, 0, 1, BYTES("\0\1\0\2\1\273\2s1\3net\0"), 33 },
+	{ "names.ok.com", 15, 0, 1, BYTES("\0\1\2ok\3net\0"), 77 },
+	{ "names.ok.com", 33, 0, 1, BYTES("\0\1\0\2\1\273\2ok\3net\0"), 77 },
+	{ "names.ok.com", 16, 0, 6, BYTES("\3a b\3net\0"), 77 },
+	{ "large.ok.com", 16, 0, 1, BYTES("\2ok\0"), 77 },
+	{ "many.ok.com", 15, 0, 24, BYTES("\0\1\2n1\3net\0"), 77 },
+	{ "many.ok.com", 16, 0, 24, BYTES("\2n1\3net\0"), 77 },
+	{ "nodata.ok.com", 16, 0, 0, NULL, 0, 5 },
+	{ "nx.ok.com", 16, -ENOENT, 0, NULL, 0, 30 },
+	{ "circle.ok.com", 15, -EIO, 0, NULL, 0, 0 },
+	{ "circle.ok.com", 33, -EIO, 0, NULL, 0, 0 },
+	{ "circle.ok.com", 16, -EIO, 0, NULL, 0, 0 },
+	{ "forward.ok.com", 15, -EIO, 0, NULL, 0, 0 },
+	{ "forward.ok.com", 16, -EIO, 0, NULL, 0, 0 },
+	{ "tail.ok.com", 15, -EIO, 0, NULL, 0, 0 },
+	{ "tail.ok.com", 16, -EIO, 0, NULL, 0, 0 },
+	{ "tail.ok.com", 33, -EIO, 0, NULL, 0, 0 },
+	{ "short.ok.com", 15, -EIO, 0, NULL, 0, 0 },
+	{ "short.ok.com", 16, -EIO, 0, NULL, 0, 0 },
+	{ "empty.ok.com", 15, -EIO, 0, NULL, 0, 0 },
+	{ "empty.ok.com", 16, -EIO, 0, NULL, 0, 0 },
+	{ "servfail.ok.com", 16, -EIO, 0, NULL, 0, 0 },
+	{ "good.ok.com", 1, -EIO, 0, NULL, 0, 0 },
+	{ "good.ok.com", 255, -EIO, 0, NULL, 0, 0 },
+};
+
+static void test_records(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(records); i++) {
+		struct record_asker got = { .lookup.wait.done = on_records };
+
+		resolver_lookup_records(resolver, records[i].host,
+					records[i].type, &got.lookup);
+		run_until_records(&got, 10);
+		if (got.status != records[i].status ||
+		    got.lookup.count != records[i].count)
+			fail_msg("%s %u: %d, %zu", records[i].host,
+				 records[i].type, got.status, got.lookup.count);
+		if (records[i].ttl)
+			assert_int_equal(got.lookup.ttl, records[i].ttl);
+		if (!records[i].first)
+			continue;
+		assert_int_equal(got.lookup.record[0].len, records[i].len);
+		assert_memory_equal(got.lookup.record[0].data, records[i].first,
+				    records[i].len);
+	}
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+/* Equal questions are asked once; other types and addresses are others. Who
+ * goes away is not called, and a job that nobody waits for ends. */
+static void test_records_coalesced(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	struct record_asker *asker = calloc(8, sizeof(*asker));
+	struct asker addresses = { .lookup.wait.done = on_done };
+
+	(void)state;
+	for (size_t i = 0; i < 8; i++) {
+		asker[i].lookup.wait.done = on_records;
+		resolver_lookup_records(
+			resolver, i == 7 ? "silent.ok.com" : "good.ok.com",
+			i == 6 ? 15 : 16, &asker[i].lookup);
+	}
+	resolver_lookup(resolver, "good.ok.com", &addresses.lookup);
+	resolver_cancel_records(resolver, &asker[3].lookup);
+	resolver_cancel_records(resolver, &asker[3].lookup); /* harmless */
+	resolver_cancel_records(resolver, &asker[7].lookup);
+	for (size_t i = 0; i < 7; i++)
+		if (i != 3)
+			run_until_records(&asker[i], 5);
+	run_until_done(&addresses, 1, 5);
+	assert_int_equal(asker[3].done + asker[7].done, 0);
+	assert_int_equal(asker[5].lookup.count, 2);
+	/* TXT, MX, A, AAAA; perhaps the one that was cancelled. */
+	assert_in_range(server_count(server), 4, 5);
+	/* Those that wait when it ends get an error. */
+	asker[0].done = asker[7].done = 0;
+	resolver_lookup_records(resolver, "silent.ok.com", 16,
+				&asker[0].lookup);
+	resolver_lookup_records(resolver, "silent.ok.com", 33,
+				&asker[7].lookup);
+	resolver_cancel_records(resolver, &asker[7].lookup);
+	resolver_free(resolver);
+	assert_int_equal(asker[0].done, 1);
+	assert_int_equal(asker[0].status, -EIO);
+	assert_int_equal(asker[7].done, 0);
+	free(asker);
+	server_stop(server);
+}
+
 static void test_cached(void **state)
 {
 	struct name_server *server = server_start();
@@ -408,6 +550,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_records_coalesced),
 		cmocka_unit_test(test_cached),
 		cmocka_unit_test(test_coalesced),
 		cmocka_unit_test(test_failover),

@@ -54,7 +54,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{ .rcode = DNS_NXDOMAIN,
 		  .ede = DNS_EDE_BLOCKED,
 		  .ede_text = long_text },
-		{ .kind = DNS_REPLY_ADDRESS, .address = ip_v4(1), .ttl = 60 },
+		{ .kind = DNS_REPLY_ADDRESS,
+		  .address = { ip_v4(1) },
+		  .addresses = 1,
+		  .ttl = 60 },
 		{ .kind = DNS_REPLY_HINFO },
 		{ .kind = DNS_REPLY_PTR, .target = host },
 	};

@@ -34,7 +34,8 @@ static void check(const struct msg *msg)
 	if (msg->type == MSG_TALLY_ROW &&
 	    (strnlen(msg->tally_row.host, sizeof(msg->tally_row.host)) ==
 		     sizeof(msg->tally_row.host) ||
-	     msg->tally_row.reason >= REASON_COUNT))
+	     msg->tally_row.reason >= REASON_COUNT ||
+	     msg->tally_row.observed >= REASON_COUNT))
 		abort();
 	if (msg->type == MSG_GATE_PUBLISH && msg->publish.count > MSG_PORTS_MAX)
 		abort();

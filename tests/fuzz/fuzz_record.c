@@ -63,6 +63,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (record_decode(data, size, &event, &seq, text) < 0)
 		return 0;
+	if (event.verdict.observed != REASON_RULE &&
+	    (event.verdict.reason != REASON_OBSERVE || !event.verdict.allow ||
+	     !record_relaxable(event.verdict.observed)))
+		abort();
 	len = record_encode(&event, seq, again);
 	if (len != size || memcmp(again, data, size) != 0)
 		abort(); /* two spellings of one event */

@@ -23,7 +23,9 @@ struct world {
 
 	enum mode record_mode, resolve_mode;
 	int record_status, resolve_status;
-	enum reason admit;
+	enum reason admit, meters;
+	bool too_fast;
+	struct meter meter;
 	const char *answer[LOOKUP_MAX + 1];
 	struct wait *recording;
 	struct lookup *looking;
@@ -191,6 +193,27 @@ static const struct endpoint *fake_self(void *ctx, size_t *ret_count)
 	return w->self;
 }
 
+static bool fake_rate(void *ctx, struct sandbox *sandbox, enum rate rate)
+{
+	const struct world *w = ctx;
+
+	assert_ptr_equal(sandbox, &w->sandbox);
+	assert_int_equal(rate, RATE_CONNECTIONS);
+	return !w->too_fast;
+}
+
+static enum reason fake_meters(void *ctx, struct sandbox *sandbox,
+			       const struct rule *rule,
+			       struct meters *ret_meters)
+{
+	struct world *w = ctx;
+
+	assert_ptr_equal(sandbox, &w->sandbox);
+	(void)rule;
+	ret_meters->at[UP][METER_SESSION] = w->meter;
+	return w->meters;
+}
+
 static void on_done(void *arg, struct flow *flow,
 		    const struct flow_result *result)
 {
@@ -250,6 +273,8 @@ static int setup(void **state)
 		.flow_id = fake_flow_id,
 		.uplink = fake_uplink,
 		.self = fake_self,
+		.rate = fake_rate,
+		.meters = fake_meters,
 	};
 	w->sandbox.id = 7;
 	w->sandbox.policy = make_policy();
@@ -277,7 +302,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void begin_as(struct world *w, struct flow_ask ask, bool judge)
+static void begin_as(struct world *w, struct flow_ask ask)
 {
 	w->trace[0] = '\0';
 	w->called = false;
@@ -285,8 +310,7 @@ static void begin_as(struct world *w, struct flow_ask ask, bool judge)
 	ask.sandbox = &w->sandbox;
 	ask.src_ip = ip_of("10.9.8.7");
 	ask.src_port = 4321;
-	w->flow = (judge ? flow_judge : flow_start)(w->base, &w->services, &ask,
-						    on_done, w);
+	w->flow = flow_start(w->base, &w->services, &ask, on_done, w);
 	assert_non_null(w->flow);
 	assert_false(w->called);
 }
@@ -296,24 +320,20 @@ static void begin(struct world *w, const char *host, uint16_t port)
 	char copy[64];
 
 	snprintf(copy, sizeof(copy), "%s", host);
-	begin_as(w,
-		 (struct flow_ask){ .door = DOOR_CONNECT,
-				    .host = copy,
-				    .port = port,
-				    .protocol = "tls",
-				    .sni = copy },
-		 false);
+	begin_as(w, (struct flow_ask){ .door = DOOR_CONNECT,
+				       .host = copy,
+				       .port = port,
+				       .protocol = "tls",
+				       .sni = copy });
 	memset(copy, 0, sizeof(copy)); /* strings were copied */
 }
 
 static void begin_literal(struct world *w, const char *address, uint16_t port)
 {
-	begin_as(w,
-		 (struct flow_ask){ .door = DOOR_SOCKS,
-				    .address = ip_of(address),
-				    .port = port,
-				    .protocol = "tcp" },
-		 false);
+	begin_as(w, (struct flow_ask){ .door = DOOR_SOCKS,
+				       .address = ip_of(address),
+				       .port = port,
+				       .protocol = "tcp" });
 }
 
 static void recorded(struct world *w, int status)
@@ -756,7 +776,7 @@ static void test_judge(void **state)
 				      .host = "api.example.com",
 				      .port = 80 };
 
-	begin_as(w, ask, true);
+	begin_as(w, ask);
 	assert_string_equal(w->trace, "admit open+");
 	recorded(w, 0);
 	until_done(w);
@@ -765,7 +785,7 @@ static void test_judge(void **state)
 	end(w);
 	assert_string_equal(w->trace, "admit open+ done+ close+");
 
-	begin_as(w, ask, true);
+	begin_as(w, ask);
 	recorded(w, -EIO);
 	until_done(w);
 	assert_int_equal(w->verdict.reason, REASON_LEDGER_UNAVAILABLE);
@@ -776,14 +796,12 @@ static void test_http_request(void **state)
 {
 	struct world *w = *state;
 
-	begin_as(w,
-		 (struct flow_ask){ .door = DOOR_HTTP,
-				    .host = "api.example.com",
-				    .port = 80,
-				    .protocol = "http",
-				    .method = "GET",
-				    .target = "/a?b" },
-		 false);
+	begin_as(w, (struct flow_ask){ .door = DOOR_HTTP,
+				       .host = "api.example.com",
+				       .port = 80,
+				       .protocol = "http",
+				       .method = "GET",
+				       .target = "/a?b" });
 	assert_string_equal(w->trace, "admit request+");
 	assert_string_equal(w->record[0].method, "GET");
 	assert_string_equal(w->record[0].target, "/a?b");

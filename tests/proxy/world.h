@@ -41,8 +41,11 @@
 struct note {
 	enum event_kind kind;
 	bool allow;
-	enum reason reason;
+	enum reason reason, observed;
 	enum door door;
+	uint32_t count;
+	char rule_text[80];
+	struct ip ip;
 	char host[300], sni[300], detail[300], protocol[16];
 	uint64_t up, down;
 	uint16_t port;
@@ -62,6 +65,16 @@ struct world {
 	unsigned cancelled;
 	int resolve_status; /* 0: ORIGIN */
 	int origin;	    /* listens, or -1 */
+	/* More connections may come this second; -1: any number. */
+	int rate;
+	/* Budgets of the sandbox, and by rule_index() + 1 of a rule; 0: none.
+	 */
+	uint64_t used[2][8], limit[2][8];
+	enum reason meters_status;
+	/* What the resolver said for UNLEASED. */
+	const char *at[4];
+	char resolved[300]; /* the last name that was looked up */
+	bool resolver_silent;
 };
 
 static inline void copy_text(char *to, size_t cap, const char *from)
@@ -80,6 +93,10 @@ static inline void world_record(void *ctx, const struct audit_event *event,
 		n->kind = event->kind;
 		n->allow = event->verdict.allow;
 		n->reason = event->verdict.reason;
+		n->observed = event->verdict.observed;
+		n->count = event->count;
+		n->ip = event->dst_ip;
+		copy_text(n->rule_text, sizeof(n->rule_text), event->rule_text);
 		n->door = event->door;
 		n->up = event->bytes_up;
 		n->down = event->bytes_down;
@@ -104,9 +121,11 @@ static inline void world_record_cancel(void *ctx, struct wait *wait)
 static inline void world_resolve(void *ctx, const char *host,
 				 struct lookup *lookup)
 {
-	const struct world *w = ctx;
+	struct world *w = ctx;
 
-	(void)host;
+	copy_text(w->resolved, sizeof(w->resolved), host);
+	if (w->resolver_silent)
+		return;
 	ip_parse(ORIGIN, &lookup->ip[0]);
 	lookup->count = w->resolve_status ? 0 : 1;
 	lookup->ttl = 60;
@@ -137,6 +156,61 @@ static inline const char *world_lease_of(void *ctx, struct sandbox *sandbox,
 	(void)ctx;
 	(void)sandbox;
 	return strcmp(ip_format(ip, text), LEASE) ? NULL : "ok.test";
+}
+
+static inline bool world_rate(void *ctx, struct sandbox *sandbox,
+			      enum rate rate)
+{
+	struct world *w = ctx;
+
+	(void)sandbox;
+	assert_int_equal(rate, RATE_CONNECTIONS);
+	if (w->rate > 0)
+		w->rate--;
+	else if (!w->rate)
+		return false;
+	return true;
+}
+
+/* Counted where there is a limit, else not at all. */
+static inline enum reason world_meters(void *ctx, struct sandbox *sandbox,
+				       const struct rule *rule,
+				       struct meters *ret_meters)
+{
+	struct world *w = ctx;
+	size_t row = rule ? rule_index(rule) + 1 : 0;
+
+	(void)sandbox;
+	assert_in_range(row, 0, 7);
+	for (int way = UP; way <= DOWN; way++) {
+		if (w->limit[way][0])
+			ret_meters->at[way][METER_SESSION] =
+				(struct meter){ &w->used[way][0],
+						w->limit[way][0] };
+		if (row && w->limit[way][row])
+			ret_meters->at[way][METER_RULE] =
+				(struct meter){ &w->used[way][row],
+						w->limit[way][row] };
+	}
+	return w->meters_status;
+}
+
+static inline size_t world_names_at(void *ctx, struct sandbox *sandbox,
+				    const struct ip *ip, const char *ret_name[],
+				    size_t max)
+{
+	const struct world *w = ctx;
+	char text[IP_TEXT_MAX];
+	size_t n = 0;
+
+	(void)sandbox;
+	if (strcmp(ip_format(ip, text), UNLEASED))
+		return 0;
+	while (n < ARRAY_SIZE(w->at) && w->at[n] && n < max) {
+		ret_name[n] = w->at[n];
+		n++;
+	}
+	return n;
 }
 
 static inline struct sandbox *world_sandbox_of(void *ctx, uint32_t ifindex,
@@ -212,29 +286,35 @@ static inline void world_listen(struct world *w, enum listener_kind kind,
 	w->listeners++;
 }
 
-static inline void world_policy(struct world *w)
+/* In place of what the sandbox had. */
+static inline void world_policy(struct world *w, const char *yaml)
 {
-	static const char yaml[] = "version: 1\n"
-				   "allow:\n"
-				   "  - host: ok.test\n"
-				   "    ports: [22, 80, 443, 8443]\n"
-				   "  - host: other.test\n"
-				   "    ports: [8443]\n"
-				   "  - address: " LITERAL "/32\n"
-				   "    ports: [443, 8443]\n";
 	struct bundle bundle = { .data = NULL };
 	struct policy_error error = { .text = "" };
+	struct policy *policy = NULL;
 
 	assert_int_equal(bundle_add(&bundle, BUNDLE_FILE, "test.yaml", yaml,
-				    sizeof(yaml) - 1),
+				    strlen(yaml)),
 			 0);
 	assert_int_equal(bundle_add(&bundle, BUNDLE_PERMIT, "--permit",
 				    "127.0.0.0/8", 11),
 			 0);
-	if (policy_build(bundle.data, bundle.len, &w->sandbox.policy, &error))
+	if (policy_build(bundle.data, bundle.len, &policy, &error))
 		fail_msg("%s", error.text);
 	bundle_free(&bundle);
+	policy_unref(w->sandbox.policy);
+	w->sandbox.policy = policy;
 }
+
+#define WORLD_POLICY                       \
+	"version: 1\n"                     \
+	"allow:\n"                         \
+	"  - host: ok.test\n"              \
+	"    ports: [22, 80, 443, 8443]\n" \
+	"  - host: other.test\n"           \
+	"    ports: [8443]\n"              \
+	"  - address: " LITERAL "/32\n"    \
+	"    ports: [443, 8443]\n"
 
 static inline struct world *world_new(void)
 {
@@ -256,11 +336,15 @@ static inline struct world *world_new(void)
 		.flow_id = world_flow_id,
 		.uplink = world_uplink,
 		.self = world_self,
+		.rate = world_rate,
+		.meters = world_meters,
+		.names_at = world_names_at,
 	};
+	w->rate = -1;
 	w->sandbox.id = 7;
 	/* Opaque to proxy/: it only asks whether there is one. */
 	w->sandbox.leases = (struct lease_table *)w;
-	world_policy(w);
+	world_policy(w, WORLD_POLICY);
 	return w;
 }
 

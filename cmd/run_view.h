@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run_view.h - as whom a command runs, and what it must not see.
+ */
+#ifndef CMD_RUN_VIEW_H
+#define CMD_RUN_VIEW_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct options;
+struct session;
+struct process_spec;
+
+struct run_view {
+	char cwd[PATH_MAX];  /* canonical */
+	char home[PATH_MAX]; /* the command's, or "": ours */
+	char **hide;
+	size_t hides;
+};
+
+/* These die with a message (EXIT_SALLYPORT) where they can't. */
+
+/* Fills in who @spec runs as. */
+void run_view_user(struct run_view *view, const struct options *options,
+		   struct process_spec *spec);
+/* Before any file is opened: are our standard descriptors a way out? */
+void run_view_descriptors(const struct options *options);
+/* Fills in where @spec runs and what it hides: every log, every file that the
+ * policy is made of, and where those of later sessions are. They are @view's.
+ */
+void run_view_choose(struct run_view *view, const struct options *options,
+		     const struct session *session, struct process_spec *spec);
+
+/* Can the command whose pid 1 is @init write to @path, or put another file in
+ * its place? A mask is over a file, not over its name. */
+bool run_view_exposes(const struct run_view *view, pid_t init,
+		      const char *path);
+
+void run_view_free(struct run_view *view);
+
+#endif
