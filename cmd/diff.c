@@ -121,7 +121,7 @@ static size_t print_line(const struct differences *all, size_t i)
 	if (at->sign == DIFF_CHANGED)
 		print_text(stdout, TONE_PLAIN, " (%s: %s)",
 			   diff_way_word(at->way), at->detail);
-	else if (at->detail && at->kind != DIFF_DENY_LIST)
+	else if (at->detail)
 		print_text(stdout, TONE_PLAIN, " (%s)", at->detail);
 	print_origin(at);
 	putchar('\n');

@@ -185,10 +185,28 @@ static const char *why_of(const struct explain_row *row, char *buf, size_t cap)
 	return buf;
 }
 
-static void print_row(const struct explain_row *row)
+static void print_rule(const struct inquiry *inquiry, const struct rule *rule)
+{
+	const char *name;
+	char about[300];
+	unsigned line;
+
+	if (rule_list_line(rule, inquiry->host, &name, &line))
+		print_text(stdout, TONE_PLAIN, "%s in %s:%u (%s)", name,
+			   rule_text(rule), line, rule_origin(rule));
+	else
+		print_text(stdout, TONE_PLAIN, "%s (%s)", rule_text(rule),
+			   rule_origin(rule));
+	rule_describe(rule, about, sizeof(about));
+	if (*about)
+		print_text(stdout, TONE_FAINT, " %s", about);
+}
+
+static void print_row(const struct inquiry *inquiry,
+		      const struct explain_row *row)
 {
 	const struct rule *rule = row->asked ? row->verdict.rule : NULL;
-	char port[8] = "", why[60], about[300];
+	char port[8] = "", why[60];
 
 	if (row->port)
 		snprintf(port, sizeof(port), "%u", row->port);
@@ -199,13 +217,8 @@ static void print_row(const struct explain_row *row)
 					: TONE_BAD,
 		   "%-8s ", verdict_word(row));
 	print_text(stdout, TONE_PLAIN, "%-18s ", why_of(row, why, sizeof(why)));
-	if (rule) {
-		print_text(stdout, TONE_PLAIN, "%s (%s)", rule_text(rule),
-			   rule_origin(rule));
-		rule_describe(rule, about, sizeof(about));
-		if (*about)
-			print_text(stdout, TONE_FAINT, " %s", about);
-	}
+	if (rule)
+		print_rule(inquiry, rule);
 	if (row->remark)
 		print_text(stdout, TONE_FAINT, "%s%s", rule ? ": " : "",
 			   row->remark);
@@ -303,7 +316,7 @@ static void print_explanation(const struct request *r,
 		/* Said once, above. */
 		if (inquiry->fault)
 			row.remark = NULL;
-		print_row(&row);
+		print_row(inquiry, &row);
 	}
 	putchar('\n');
 	print_assumptions(inquiry, e);
@@ -311,6 +324,23 @@ static void print_explanation(const struct request *r,
 }
 
 /* --- for programs -------------------------------------------------------- */
+
+static void json_rule(struct json *j, const struct inquiry *inquiry,
+		      const struct rule *rule)
+{
+	const char *name;
+	char text[400];
+	unsigned line;
+
+	json_text(j, "rule", rule_text(rule));
+	json_text(j, "origin", rule_origin(rule));
+	json_text(j, "says", rule_describe(rule, text, sizeof(text)));
+	json_text(j, "note", rule_note(rule));
+	if (!rule_list_line(rule, inquiry->host, &name, &line))
+		return;
+	json_text(j, "listed", name);
+	json_uint(j, "list_line", line);
+}
 
 static void json_row(struct json_out *out, const struct inquiry *inquiry,
 		     const struct explain_row *row)
@@ -329,13 +359,8 @@ static void json_row(struct json_out *out, const struct inquiry *inquiry,
 		json_text(j, "reason", reason_word(v->reason));
 		if (v->reason == REASON_OBSERVE)
 			json_text(j, "observed", reason_word(v->observed));
-		if (v->rule) {
-			json_text(j, "rule", rule_text(v->rule));
-			json_text(j, "origin", rule_origin(v->rule));
-			json_text(j, "says",
-				  rule_describe(v->rule, text, sizeof(text)));
-			json_text(j, "note", rule_note(v->rule));
-		}
+		if (v->rule)
+			json_rule(j, inquiry, v->rule);
 		if (!v->allow || v->reason == REASON_OBSERVE)
 			json_text(j, "hint",
 				  hint_of(inquiry, row, text, sizeof(text)));

@@ -22,7 +22,7 @@ enum diff_kind {
 	DIFF_ADDRESS,	/* what: "198.51.100.0/24" */
 	DIFF_ANSWER,	/* what: a range that names may resolve to, or no longer
 			 */
-	DIFF_DENY_LIST, /* what: its path */
+	DIFF_DENY_LIST, /* what: its path; so many names of it */
 	DIFF_SETTING,	/* what: "limits.names" */
 };
 

@@ -7,6 +7,7 @@
  *	diff_reach.c	one of them: on which ports, by which doors
  *	diff_detail.c	what is reachable in both, but not in the same way
  *	diff_settings.c	what is said once
+ *	diff_lists.c	deny lists
  */
 #ifndef POLICY_DIFF_IMPL_H
 #define POLICY_DIFF_IMPL_H
@@ -72,5 +73,7 @@ void diff_subject(struct differ *d, const struct subject *subject);
 void diff_names(struct differ *d);
 void diff_addresses(struct differ *d);
 void diff_settings(struct differ *d);
+/* Names that lists deny in one policy, WAS or IS, and the other one allows. */
+void diff_lists(struct differ *d, int of);
 
 #endif

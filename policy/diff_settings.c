@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * diff_settings.c - what a policy says once, about everything: defaults,
- * limits, which answers are permitted or denied, lists.
+ * limits, which answers are permitted or denied.
  */
 #include <stdio.h>
 #include <string.h>
@@ -162,36 +162,6 @@ static void denials(struct differ *d, int of)
 	}
 }
 
-/* --- lists --------------------------------------------------------------- */
-
-static bool has_list(const struct policy *policy, const char *path)
-{
-	for (size_t i = 0; i < policy->lists.count; i++)
-		if (strcmp(policy->lists.at[i]->text, path) == 0)
-			return true;
-	return false;
-}
-
-static void lists(struct differ *d, int of)
-{
-	const struct rule_list *list = &d->policy[of]->lists;
-
-	for (size_t i = 0; i < list->count; i++) {
-		const struct rule *rule = list->at[i];
-
-		if (has_list(d->policy[!of], rule->text))
-			continue;
-		diff_add(d,
-			 &(struct difference){
-				 .sign = of == WAS ? DIFF_ADDED : DIFF_REMOVED,
-				 .kind = DIFF_DENY_LIST,
-				 .what = rule->text,
-				 .detail = (char *)"names in this list",
-				 .was = of == WAS ? rule : NULL,
-				 .is = of == IS ? rule : NULL });
-	}
-}
-
 void diff_settings(struct differ *d)
 {
 	const struct policy *was = d->policy[WAS], *is = d->policy[IS];
@@ -207,6 +177,6 @@ void diff_settings(struct differ *d)
 	for (int of = WAS; of <= IS; of++) {
 		permits(d, of);
 		denials(d, of);
-		lists(d, of);
+		diff_lists(d, of);
 	}
 }

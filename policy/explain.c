@@ -8,11 +8,24 @@
 
 #include <string.h>
 
+#include "policy/nameset.h"
 #include "policy/rule.h"
 
 const char *rule_note(const struct rule *rule)
 {
 	return rule->note;
+}
+
+bool rule_list_line(const struct rule *rule, const char *host,
+		    const char **ret_name, unsigned *ret_line)
+{
+	struct nameset_hit hit;
+
+	if (!rule->list || !nameset_find(rule->list, host, &hit))
+		return false;
+	*ret_name = hit.name;
+	*ret_line = nameset_line(rule->list, &hit);
+	return true;
 }
 
 const struct rule *policy_rule(const struct policy *policy, size_t i)

@@ -66,6 +66,11 @@ bool policy_has_preset(const struct policy *policy, const char *name);
 /* The @i-th rule, in the order written; NULL past the end. */
 const struct rule *policy_rule(const struct policy *policy, size_t i);
 
+/* The line of the deny list @rule that names @host, and what stands there:
+ * @host or a name above it. False if @rule is no list, or does not. */
+bool rule_list_line(const struct rule *rule, const char *host,
+		    const char **ret_name, unsigned *ret_line);
+
 /* @rule's note, or NULL. */
 const char *rule_note(const struct rule *rule);
 

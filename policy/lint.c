@@ -72,6 +72,10 @@ static const struct lint_info infos[LINT_CODE_COUNT] = {
 	[LINT_NEEDLESS_DENY] = NOTE("needless-deny",
 		"a deny entry for what nobody allows",
 		"it does no harm: what is not allowed is refused anyway"),
+	[LINT_LIST_LINES] = NOTE("list-lines",
+		"lines of a deny list that deny nothing",
+		"names, hosts files and ||name^ are understood; check that "
+		"nothing else is meant"),
 	[LINT_DNS_PORT] = WARNING("dns-port",
 		"ports 53 and 853",
 		"leave 53 and 853 out: the gate resolves names"),
@@ -243,6 +247,19 @@ static void lint_list(struct linter *l, const struct rule_list *list)
 	}
 }
 
+static void lint_deny_lists(struct linter *l)
+{
+	const struct rule_list *lists = &l->policy->lists;
+
+	for (size_t i = 0; i < lists->count; i++)
+		if (lists->at[i]->skipped)
+			lint_found(l, lists->at[i], LINT_LIST_LINES,
+				   "%s: lines that are no names, so deny "
+				   "nothing: %zu, the first is line %u",
+				   lists->at[i]->text, lists->at[i]->skipped,
+				   lists->at[i]->first_skipped_line);
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct finding *x = a, *y = b;
@@ -263,6 +280,7 @@ int policy_lint(const struct policy *policy, int64_t now_s,
 	lint_list(&l, &policy->allow);
 	lint_list(&l, &policy->allow_literal.rules);
 	lint_reach(&l);
+	lint_deny_lists(&l);
 	if (l.error) {
 		findings_free(&l.found);
 		return l.error;

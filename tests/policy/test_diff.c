@@ -29,6 +29,8 @@ static void show(const struct differences *all, char *buf, size_t cap)
 		if (at->ports.first)
 			snprintf(ports, sizeof(ports), ":%u-%u",
 				 at->ports.first, at->ports.last);
+		if (at->kind == DIFF_DENY_LIST)
+			snprintf(rest, sizeof(rest), " %s", at->detail);
 		if (at->sign == DIFF_CHANGED)
 			snprintf(rest, sizeof(rest), " %s %s",
 				 diff_way_word(at->way), at->detail);
@@ -221,6 +223,47 @@ static void test_permit(void **state)
 	differences_free(&all);
 	policy_unref(was);
 	policy_unref(is);
+}
+
+static const struct {
+	const char *yaml, *was, *is, *differences;
+} lists[] = {
+	{ "allow: ['*.test']\n", "a.test\n", "a.test\n# more\n", "" },
+	/* Nobody may reach it anyway. */
+	{ "allow: ['*.test']\n", "a.test\n", "a.test\nb.example\n", "" },
+	{ "allow: ['*.test']\n", "a.test\n", "0.0.0.0 a.test\n",
+	  "+list.txt/0 1 name: a.test" },
+	{ "allow: ['*.test']\n", "a.test\nb.test\n", "a.test\nc.test\n",
+	  "+list.txt/0 1 name: b.test\n-list.txt/0 1 name: c.test" },
+	{ "allow: ['*.test']\n", "z.test\n",
+	  "z.test\na.test\nb.test\n*.c.test\nd.test\n",
+	  "-list.txt/0 4 names: a.test; b.test; *.c.test; ..." },
+	{ "default: public\n", "a.test\n", "a.test\nb.example\n",
+	  "-list.txt/0 1 name: b.example" },
+	/* Also where it is a name of the policy. */
+	{ "allow:\n - {host: a.test, ports: [7]}\n", "b.test\n", "a.test\n",
+	  "-list.txt/0 1 name: a.test\n-a.test:7-7/7" },
+};
+
+static void test_lists(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		struct differences all;
+		struct policy *was, *is;
+		char text[500], yaml[200];
+
+		snprintf(yaml, sizeof(yaml), V "%sdeny:\n - {file: list.txt}\n",
+			 lists[i].yaml);
+		was = build_with_list(yaml, lists[i].was);
+		is = build_with_list(yaml, lists[i].is);
+		assert_int_equal(policy_diff(was, is, NOW, &all), 0);
+		show(&all, text, sizeof(text));
+		assert_string_equal(text, lists[i].differences);
+		differences_free(&all);
+		policy_unref(was);
+		policy_unref(is);
+	}
 }
 
 static void test_rules_are_named(void **state)
@@ -534,6 +577,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_permit),
+		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_rules_are_named),
 		cmocka_unit_test(test_every_difference_is_reported),
 	};

@@ -203,6 +203,33 @@ static void test_rules_are_named(void **state)
 	policy_unref(policy);
 }
 
+static void test_lines_of_lists(void **state)
+{
+	struct policy *policy = build_with_list(
+		"version: 1\nallow: ['*.test']\ndeny: [{file: list.txt}]\n",
+		"# no\nb.test\n\n0.0.0.0 c.test\n");
+	const struct rule *rule;
+	struct explanation e;
+	const char *name;
+	unsigned line;
+
+	(void)state;
+	ask(policy, "x.b.test:443", NULL, &e);
+	rule = e.row[1].verdict.rule;
+	assert_int_equal(e.row[1].verdict.reason, REASON_DENY_RULE);
+	assert_true(rule_list_line(rule, "x.b.test", &name, &line));
+	assert_string_equal(name, "b.test");
+	assert_int_equal(line, 2);
+	assert_true(rule_list_line(rule, "c.test", &name, &line));
+	assert_int_equal(line, 4);
+	assert_false(rule_list_line(rule, "x.c.test", &name, &line));
+	ask(policy, "x.c.test:443", NULL, &e);
+	assert_true(e.reachable);
+	assert_false(
+		rule_list_line(e.row[1].verdict.rule, "b.test", &name, &line));
+	policy_unref(policy);
+}
+
 static void test_observe_and_public(void **state)
 {
 	struct policy *policy =
@@ -329,6 +356,7 @@ int main(void)
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_no_targets),
 		cmocka_unit_test(test_rules_are_named),
+		cmocka_unit_test(test_lines_of_lists),
 		cmocka_unit_test(test_observe_and_public),
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_presets),
