@@ -193,8 +193,10 @@ const char *inquiry_parse(const char *text, struct inquiry *ret)
 		inquiry.port[1] = 80;
 		inquiry.ports = 2;
 	}
-	if (inquiry.fault)
+	if (inquiry.fault) {
 		inquiry.host[0] = '\0';
+		inquiry.address = (struct ip){ 0 };
+	}
 	*ret = inquiry;
 	return NULL;
 }

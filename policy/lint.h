@@ -43,8 +43,8 @@ const struct lint_info *lint_info(size_t i);
 struct finding {
 	const struct rule *rule; /* NULL: the policy as a whole */
 	const struct lint_info *info;
-	char *message; /* one line; what is not plain ASCII is escaped, but for
-			  U-labels */
+	char *message; /* what is written in files may be in it: for terminals
+			  it has to be cleaned */
 	size_t number;
 };
 

@@ -119,6 +119,8 @@ static const struct {
 	{ "api.test:", NULL, "---------", false, REASON_MALFORMED },
 	{ "api.test:0443", NULL, "---------", false, REASON_MALFORMED },
 	{ "[::1", NULL, "---------", false, REASON_MALFORMED },
+	{ "[::1]:", NULL, "---------", false, REASON_MALFORMED },
+	{ "[::1]x", NULL, "---------", false, REASON_MALFORMED },
 	{ "[127.0.0.1]:80", NULL, "---------", false, REASON_MALFORMED },
 	{ "1:2:3", NULL, "---------", false, REASON_MALFORMED },
 };
