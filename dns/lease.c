@@ -195,7 +195,6 @@ static uint64_t pair_check(const struct lease_table *table, size_t i,
 	uint64_t seed =
 		digest(i, &table->entry[pair->slot].check, sizeof(uint64_t));
 
-	seed = digest(seed, &pair->slot, sizeof(pair->slot));
 	seed = digest(seed, &pair->ip_len, sizeof(pair->ip_len));
 	return digest(seed, pair->ip, sizeof(pair->ip));
 }

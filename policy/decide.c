@@ -146,6 +146,23 @@ static struct verdict decide_group(const struct group *group,
 	return allow(fit);
 }
 
+/* Names that mean something on the machine's own network or nowhere (RFC 6761,
+ * 6762, 7686, 8375, 9476): `default: public` says nothing of them, a rule may.
+ */
+static bool is_public_name(const char *host)
+{
+	static const char *const own[] = { "local",	"localhost", "internal",
+					   "home.arpa", "onion",     "invalid",
+					   "alt" };
+
+	if (!strchr(host, '.'))
+		return false;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (host_below(host, own[i]))
+			return false;
+	return true;
+}
+
 static struct verdict decide_name(const struct policy *policy,
 				  const struct question *q)
 {
@@ -161,7 +178,8 @@ static struct verdict decide_name(const struct policy *policy,
 	/* Rules add ports to what is public; what they say of 443 holds. */
 	if (!verdict.allow && policy->is_public &&
 	    (!q->port || q->port == 443) &&
-	    (!verdict.rule || verdict.reason == REASON_PORT))
+	    (!verdict.rule || verdict.reason == REASON_PORT) &&
+	    is_public_name(q->host))
 		return (struct verdict){ true, REASON_PUBLIC, NULL,
 					 REASON_RULE };
 	return verdict;
