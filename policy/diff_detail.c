@@ -187,11 +187,12 @@ static enum wanted wanted_at(const struct rule *rule, uint16_t port)
 static void protocol(const struct rule *was, const struct rule *is,
 		     uint16_t port, struct change *c)
 {
-	static const char *const word[] = { [WANTED_DEFAULT] = "any",
-					    [WANTED_TLS] = "TLS",
-					    [WANTED_HTTP] = "HTTP",
-					    [WANTED_ANY] = "any (servers may "
-							   "speak first)" };
+	static const char *const word[] = {
+		[WANTED_DEFAULT] = "any",
+		[WANTED_TLS] = "TLS",
+		[WANTED_HTTP] = "HTTP",
+		[WANTED_ANY] = "any (also servers first)"
+	};
 	enum wanted a = wanted_at(was, port), b = wanted_at(is, port);
 	enum diff_way way = DIFF_OTHERWISE;
 

@@ -106,8 +106,7 @@ static const struct {
 	  "allow:\n - {host: a.test, ports: [443], protocol: tls}\n", "" },
 	{ "allow:\n - {host: a.test, ports: [443]}\n",
 	  "allow:\n - {host: a.test, ports: [443], protocol: any}\n",
-	  "~a.test:443-443/3 wider protocol TLS -> any (servers may speak "
-	  "first)" },
+	  "~a.test:443-443/3 wider protocol TLS -> any (also servers first)" },
 	{ "allow:\n - {host: a.test, ports: [7]}\n",
 	  "allow:\n - {host: a.test, ports: [7], connect: 127.0.0.1:9}\n",
 	  "~a.test:7-7/3 different connects to the name's address -> 127.0.0.1 "
