@@ -57,10 +57,25 @@ static enum spoken required(const struct verdict *verdict, uint16_t port)
 	}
 }
 
-static void agree(struct explain_row *row, enum spoken spoken)
+static void refuse(struct explain_row *row, const char *remark)
 {
-	enum spoken wanted = required(&row->verdict, row->port);
+	row->verdict.allow = false;
+	row->verdict.reason = REASON_PROTOCOL;
+	row->remark = remark;
+}
 
+static void agree(struct explain_row *row, const struct inquiry *inquiry)
+{
+	const struct rule *rule = row->verdict.rule;
+	enum spoken wanted = required(&row->verdict, row->port);
+	enum spoken spoken =
+		row->door == DOOR_HTTP ? SPOKEN_HTTP : inquiry->spoken;
+
+	if (inquiry->websocket && row->verdict.allow && rule &&
+	    row->verdict.reason == REASON_RULE && rule_judges_requests(rule)) {
+		refuse(row, "no websockets where each request is judged");
+		return;
+	}
 	if (!row->verdict.allow || wanted == SPOKEN_UNKNOWN)
 		return;
 	if (spoken == SPOKEN_UNKNOWN) {
@@ -70,10 +85,8 @@ static void agree(struct explain_row *row, enum spoken spoken)
 	}
 	if (spoken == wanted)
 		return;
-	row->verdict.allow = false;
-	row->verdict.reason = REASON_PROTOCOL;
-	row->remark = wanted == SPOKEN_TLS ? "it has to be TLS"
-					   : "it has to be plain HTTP";
+	refuse(row, wanted == SPOKEN_TLS ? "it has to be TLS"
+					 : "it has to be plain HTTP");
 }
 
 static struct verdict decide(const struct policy *policy,
@@ -81,13 +94,17 @@ static struct verdict decide(const struct policy *policy,
 			     uint16_t port)
 {
 	const char *path = *inquiry->path ? inquiry->path : "/";
+	/* Of other protocols nobody sees a method. */
+	bool seen = port && inquiry->method &&
+		    (door == DOOR_HTTP || inquiry->spoken == SPOKEN_HTTP ||
+		     (!inquiry->spoken && port != 443));
 	struct question q = {
 		.host = *inquiry->host ? inquiry->host : NULL,
 		.address = inquiry->address,
 		.port = port,
 		.door = door,
-		.method = port ? inquiry->method : NULL,
-		.path = port && inquiry->method ? path : NULL,
+		.method = seen ? inquiry->method : NULL,
+		.path = seen ? path : NULL,
 		.now_s = inquiry->now_s,
 	};
 	struct verdict verdict = policy_decide(policy, &q), checked;
@@ -133,7 +150,7 @@ static void add(const struct policy *policy, const struct inquiry *inquiry,
 	row->asked = true;
 	row->verdict = decide(policy, inquiry, door, port);
 	if (port)
-		agree(row, door == DOOR_HTTP ? SPOKEN_HTTP : inquiry->spoken);
+		agree(row, inquiry);
 	if (door != DOOR_DNS && row->verdict.allow)
 		ret->reachable = true;
 }

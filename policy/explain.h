@@ -22,6 +22,7 @@ struct inquiry {
 	uint16_t port[2]; /* two where none was given: 443 and 80 */
 	size_t ports;
 	enum spoken spoken;
+	bool websocket;
 	char path[EXPLAIN_PATH_MAX + 1]; /* of the URL, "" for none */
 	const char *method;		 /* the caller's; NULL: not known */
 	int64_t now_s;

@@ -147,8 +147,10 @@ static const char *parse_url(char *text, const char *mark, struct inquiry *to)
 		to->fault = "a '\\' is no part of a URL";
 	if (!to->fault)
 		to->fault = parse_authority(authority, to);
-	if (scheme)
+	if (scheme) {
 		to->spoken = scheme->spoken;
+		to->websocket = scheme->word[0] == 'w';
+	}
 	if (!to->ports && scheme)
 		set_port(to, scheme->port);
 	else if (!to->ports && !to->fault)
