@@ -66,9 +66,12 @@ static const char *special_inside(const struct cidr *cidr, char *ret_text)
 	return ip_special(&cidr->ip);
 }
 
+/* Those that are written on purpose, or do no harm. */
 static bool is_private(const char *word)
 {
-	return strcmp(word, "private") == 0 || strcmp(word, "transition") == 0;
+	return strcmp(word, "private") == 0 ||
+	       strcmp(word, "transition") == 0 ||
+	       strcmp(word, "documentation") == 0;
 }
 
 static void literal(struct linter *l, const struct rule *rule)

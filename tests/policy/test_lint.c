@@ -50,6 +50,7 @@ static const struct {
 	{ V "allow:\n - {host: llm, connect: 127.0.0.1:11434}\n", "" },
 	{ V "allow:\n - {address: 9.9.1.0/24, ports: [8443]}\n", "" },
 	{ V "allow:\n - {address: 10.1.2.0/24, ports: [8443]}\n", "" },
+	{ V "allow:\n - {address: 192.0.2.0/24, ports: [8443]}\n", "" },
 
 	/* Suffixes. */
 	{ V "allow: ['*.co.uk']\n", "public-suffix@2" },
@@ -192,6 +193,8 @@ static const struct {
 	{ V "allow: [a.test]\ndeny: [b.test]\n", "needless-deny@3" },
 	{ V "allow: [x.b.test]\ndeny: ['*.b.test', '*.test']\n", "denied@2" },
 	{ V "default: public\ndeny: [b.test]\n", "public@0" },
+	/* That is how something of a preset is left out. */
+	{ V "extends: [npm]\ndeny: [npmjs.org]\n", "" },
 };
 
 static void test_cases(void **state)
