@@ -235,6 +235,31 @@ static bool judge(struct exchange *x, struct judged *j)
 	return accept_request(x, j);
 }
 
+/* A head that will never be whole is not waited for. */
+static bool is_other(const struct buf *in)
+{
+	switch (sniff_protocol((const uint8_t *)in->data + in->start,
+			       buf_len(in))) {
+	case PROTOCOL_TLS:
+	case PROTOCOL_SOCKS5:
+	case PROTOCOL_OTHER:
+		return true;
+	case PROTOCOL_UNKNOWN:
+	case PROTOCOL_HTTP:
+	case PROTOCOL_HTTP2:
+		break;
+	}
+	return false;
+}
+
+static bool refuse_other(struct exchange *x, struct judged *j)
+{
+	set_authority(x, NULL);
+	x->head = false;
+	j->method[0] = j->path[0] = '\0';
+	return refuse(x, j, REASON_PROTOCOL, 0, "not HTTP/1");
+}
+
 bool exchange_step_head(struct exchange *x)
 {
 	struct side *client = &x->side[CLIENT];
@@ -246,8 +271,9 @@ bool exchange_step_head(struct exchange *x)
 	switch (http_request_parse(in->data + in->start, buf_len(in), &j.req,
 				   &j.error)) {
 	case SNIFF_MORE:
-		if (client->eof)
-			exchange_phase(x, EXCHANGE_OVER);
+		if (!client->eof)
+			return is_other(in) && refuse_other(x, &j);
+		exchange_phase(x, EXCHANGE_OVER);
 		return false;
 	case SNIFF_DONE:
 		return judge(x, &j);
