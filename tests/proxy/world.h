@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ struct note {
 	char rule_text[80];
 	struct ip ip;
 	char host[300], sni[300], detail[300], protocol[16];
+	char target[300];
 	uint64_t up, down;
 	uint16_t port;
 };
@@ -103,6 +105,7 @@ static inline void world_record(void *ctx, const struct audit_event *event,
 		n->port = event->dst_port;
 		copy_text(n->host, sizeof(n->host), event->host);
 		copy_text(n->sni, sizeof(n->sni), event->sni);
+		copy_text(n->target, sizeof(n->target), event->target);
 		copy_text(n->detail, sizeof(n->detail), event->detail);
 		copy_text(n->protocol, sizeof(n->protocol), event->protocol);
 	}
@@ -369,8 +372,10 @@ static inline int dial_to(const char *ip, uint16_t port)
 		.sin_addr.s_addr = inet_addr(ip),
 	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int on = 1;
 
 	assert_true(fd >= 0);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	assert_int_equal(connect(fd, (const void *)&to, sizeof(to)), 0);
 	return fd;
 }
@@ -459,8 +464,13 @@ static inline int origin_accept(struct world *w, int ms)
 
 		turn(w);
 		fd = accept4(w->origin, NULL, NULL, SOCK_CLOEXEC);
-		if (fd >= 0)
+		if (fd >= 0) {
+			const int on = 1;
+
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on,
+				   sizeof(on));
 			return fd;
+		}
 	}
 	return -1;
 }
