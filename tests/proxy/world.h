@@ -137,8 +137,10 @@ static inline void world_resolve(void *ctx, const char *host,
 
 static inline void world_resolve_cancel(void *ctx, struct lookup *lookup)
 {
-	(void)ctx;
+	struct world *w = ctx;
+
 	(void)lookup;
+	w->cancelled++;
 }
 
 static inline enum reason world_admit(void *ctx, struct sandbox *sandbox,
