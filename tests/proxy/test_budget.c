@@ -102,7 +102,7 @@ static void over(enum direction way, size_t row, uint64_t limit)
 static void test_over(void **state)
 {
 	(void)state;
-	for (int way = UP; way <= DOWN; way++)
+	for (enum direction way = UP; way <= DOWN; way++)
 		for (size_t row = 0; row < 2; row++) {
 			over(way, row, 1);
 			over(way, row, 1000);

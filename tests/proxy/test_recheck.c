@@ -211,22 +211,59 @@ static void test_opening(void **state)
 	world_free(w);
 }
 
-/* A SYN is out, and its answer must not come to anything. */
-static void test_dialling(void **state)
+/* Takes SYNs, and answers none. */
+static void fill(struct world *w, int full[4])
 {
-	struct world *w = doors_world(8443, OK);
-	struct sockaddr_in to = { .sin_family = AF_INET,
-				  .sin_port = htons(8443),
-				  .sin_addr.s_addr = inet_addr(ORIGIN) };
-	int full[4], client, came = 0;
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+					.sin_port = htons(8443),
+					.sin_addr.s_addr = inet_addr(ORIGIN) };
 
-	(void)state;
 	assert_int_equal(listen(w->origin, 0), 0);
 	for (int i = 0; i < 4; i++) {
 		full[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 		connect(full[i], (const void *)&to, sizeof(to));
 	}
 	turn_for(w, 20);
+}
+
+/* Of the addresses that are tried one is not allowed any more. */
+static void test_dialling_another(void **state)
+{
+	struct world *w = doors_world(8443, OK);
+	int full[4], client, server, first = w->origin;
+	struct ip ip;
+
+	(void)state;
+	fill(w, full);
+	ip_parse("127.0.0.11", &ip);
+	w->origin = listen_at("127.0.0.11", 8443);
+	w->answer[0] = ORIGIN;
+	w->answer[1] = "127.0.0.11";
+	client = dial_to(LEASE, 8443);
+	turn_for(w, 60);
+	w->notes = 0;
+	world_policy(w, OK "deny:\n  - address: " ORIGIN "/32\n");
+	recheck(w);
+	server = origin_accept(w, 150); /* before it would be its turn */
+	assert_true(server >= 0);
+	turn_for(w, 20);
+	assert_note(w, EVENT_FLOW_DIAL, true, REASON_RULE);
+	assert_true(ip_equal(&note_find(w, EVENT_FLOW_DIAL)->ip, &ip));
+	for (int i = 0; i < 4; i++)
+		close(full[i]);
+	close(first);
+	part(w, client, server);
+	world_free(w);
+}
+
+/* A SYN is out, and its answer must not come to anything. */
+static void test_dialling(void **state)
+{
+	struct world *w = doors_world(8443, OK);
+	int full[4], client, came = 0;
+
+	(void)state;
+	fill(w, full);
 	client = dial_to(LEASE, 8443);
 	turn_for(w, 100);
 	assert_null(note_find(w, EVENT_FLOW_DIAL));
@@ -444,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_protocol),
 		cmocka_unit_test(test_opening),
 		cmocka_unit_test(test_dialling),
+		cmocka_unit_test(test_dialling_another),
 		cmocka_unit_test(test_request),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_websocket),

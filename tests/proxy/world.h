@@ -77,6 +77,7 @@ struct world {
 	const char *at[4];
 	char resolved[300]; /* the last name that was looked up */
 	bool resolver_silent;
+	const char *answer[4]; /* addresses; none: ORIGIN */
 };
 
 static inline void copy_text(char *to, size_t cap, const char *from)
@@ -131,6 +132,10 @@ static inline void world_resolve(void *ctx, const char *host,
 		return;
 	ip_parse(ORIGIN, &lookup->ip[0]);
 	lookup->count = w->resolve_status ? 0 : 1;
+	for (size_t i = 0; i < ARRAY_SIZE(w->answer) && w->answer[i]; i++) {
+		ip_parse(w->answer[i], &lookup->ip[i]);
+		lookup->count = i + 1;
+	}
 	lookup->ttl = 60;
 	lookup->wait.done(&lookup->wait, w->resolve_status);
 }
