@@ -41,7 +41,7 @@ static struct flow_ask ask_of(const struct exchange *x, const struct judged *j)
 		.src_ip = c->src_ip,
 		.src_port = c->src_port,
 		.host = x->host[0] ? x->host : NULL,
-		.address = x->address,
+		.address = c->names_at.len ? c->names_at : x->address,
 		.port = x->port,
 		.protocol = "http",
 		.method = j->method[0] ? j->method : NULL,

@@ -203,6 +203,15 @@ static void test_any_half_hello(void **state)
 	assert_origin_silent(w, server);
 	assert_refused(w, REASON_NAME_MISMATCH, "ok.test");
 	part(w, client, server);
+
+	/* nor for ever */
+	client = enter(w, DOOR_CONNECT, 443);
+	server = origin_expect(w);
+	say(client, hello, 20);
+	turn_for(w, 8500);
+	assert_origin_silent(w, server);
+	assert_refused(w, REASON_TIMEOUT, "ok.test");
+	part(w, client, server);
 	world_free(w);
 }
 
