@@ -408,7 +408,16 @@ static void test_websocket(void **state)
 	say_text(client, "more");
 	assert_heard(w, server, "more", 4);
 	world_policy(w, OK);
+	w->limit[DOWN][0] = 4;
 	recheck(w);
+	say_text(server, "12345");
+	assert_heard(w, client, "1234", 4);
+	assert_both_reset(w, client, server);
+	assert_note(w, EVENT_FLOW_CLOSE, false, REASON_LIMIT_BYTES);
+	w->limit[DOWN][0] = 0;
+
+	client = dial_to(PROXY, PROXY_PORT);
+	server = websocket(w, client);
 	/* where each request is judged there is no websocket */
 	take_away(w, RULE("    ports: [80]\n    paths: [/ws]\n"));
 	assert_true(note_find(w, EVENT_FLOW_CLOSE)->up > 9);
