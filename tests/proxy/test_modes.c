@@ -100,6 +100,66 @@ static void test_observe_name_on_address(void **state)
 	world_free(w);
 }
 
+/* A rule that is only not kept to lends nothing of what it says: where to
+ * connect, or what to speak. */
+static void test_observe_lends_nothing(void **state)
+{
+	struct world *w = doors_world(8443, "version: 1\n"
+					    "mode: observe\n"
+					    "allow:\n"
+					    "  - host: ok.test\n"
+					    "    ports: [8080]\n"
+					    "    protocol: tls\n"
+					    "    connect: 127.0.0.77:7777\n");
+	int client = enter(w, DOOR_CONNECT, 8443), server = origin_expect(w);
+
+	(void)state;
+	assert_int_equal(note_find(w, EVENT_FLOW_OPEN)->observed, REASON_PORT);
+	assert_string_equal(w->resolved, "ok.test");
+	say_text(client, "SSH-2.0-x\r\n");
+	assert_heard(w, server, "SSH-2.0-x\r\n", 11);
+	part(w, client, server);
+	world_free(w);
+}
+
+/* But one that has only another method or path in mind does. */
+static void test_observe_requests(void **state)
+{
+	struct world *w = doors_world(8080, "version: 1\n"
+					    "mode: observe\n"
+					    "allow:\n"
+					    "  - host: ok.test\n"
+					    "    ports: [8080]\n"
+					    "    methods: [GET]\n"
+					    "    paths: [/a/**]\n");
+	static const struct {
+		const char *request;
+		enum reason observed;
+	} rows[] = {
+		{ "DELETE /a/b", REASON_METHOD },
+		{ "GET /b", REASON_PATH },
+	};
+	char text[100];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(doors); i++) {
+		int client = enter(w, doors[i / 2], 8080), server;
+
+		snprintf(text, sizeof(text),
+			 "%s HTTP/1.1\r\nHost: ok.test:8080\r\n\r\n",
+			 rows[i % 2].request);
+		say_text(client, text);
+		server = origin_expect(w);
+		assert_note(w, EVENT_HTTP_REQUEST, true, REASON_OBSERVE);
+		assert_int_equal(note_find(w, EVENT_HTTP_REQUEST)->observed,
+				 rows[i % 2].observed);
+		listener_recheck(w->listener[0], &w->sandbox);
+		listener_recheck(w->listener[1], &w->sandbox);
+		part(w, client, server);
+	}
+	world_free(w);
+}
+
 #define PUBLIC                          \
 	"version: 1\n"                  \
 	"default: public\n"             \
@@ -250,6 +310,8 @@ int main(void)
 		cmocka_unit_test(test_observe),
 		cmocka_unit_test(test_observe_without_rule),
 		cmocka_unit_test(test_observe_name_on_address),
+		cmocka_unit_test(test_observe_lends_nothing),
+		cmocka_unit_test(test_observe_requests),
 		cmocka_unit_test(test_public),
 		cmocka_unit_test(test_public_name_on_address),
 		cmocka_unit_test(test_connect),
