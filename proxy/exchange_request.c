@@ -235,28 +235,26 @@ static bool judge(struct exchange *x, struct judged *j)
 	return accept_request(x, j);
 }
 
-/* A head that will never be whole is not waited for. */
-static bool is_other(const struct buf *in)
+static enum protocol protocol_of(const struct buf *in)
 {
-	switch (sniff_protocol((const uint8_t *)in->data + in->start,
-			       buf_len(in))) {
-	case PROTOCOL_TLS:
-	case PROTOCOL_SOCKS5:
-	case PROTOCOL_OTHER:
-		return true;
-	case PROTOCOL_UNKNOWN:
-	case PROTOCOL_HTTP:
-	case PROTOCOL_HTTP2:
-		break;
-	}
-	return false;
+	return sniff_protocol((const uint8_t *)in->data + in->start,
+			      buf_len(in));
+}
+
+/* A head that will never be whole is not waited for. */
+static bool never_whole(const struct buf *in)
+{
+	const enum protocol protocol = protocol_of(in);
+
+	return protocol == PROTOCOL_OTHER || protocol == PROTOCOL_SOCKS5;
 }
 
 static bool refuse_other(struct exchange *x, struct judged *j)
 {
 	set_authority(x, NULL);
 	x->head = false;
-	j->method[0] = j->path[0] = '\0';
+	j->req.websocket = false;
+	j->req.shown[0] = '\0';
 	return refuse(x, j, REASON_PROTOCOL, 0, "not HTTP/1");
 }
 
@@ -268,11 +266,13 @@ bool exchange_step_head(struct exchange *x)
 
 	j.method[0] = j.path[0] = '\0';
 	x->answered = false;
+	if (protocol_of(in) == PROTOCOL_TLS)
+		return refuse_other(x, &j);
 	switch (http_request_parse(in->data + in->start, buf_len(in), &j.req,
 				   &j.error)) {
 	case SNIFF_MORE:
 		if (!client->eof)
-			return is_other(in) && refuse_other(x, &j);
+			return never_whole(in) && refuse_other(x, &j);
 		exchange_phase(x, EXCHANGE_OVER);
 		return false;
 	case SNIFF_DONE:

@@ -94,12 +94,14 @@ static void test_http_elsewhere(void **state)
 		client = enter(w, doors[i], 8080);
 		say_hello(client, "ok.test", hello, sizeof(hello));
 		assert_over(w, client);
+		assert_note(w, EVENT_FLOW_OPEN, false, REASON_PROTOCOL);
 		assert_origin_quiet(w);
 		part(w, client, -1);
 
 		client = enter(w, doors[i], 8080);
 		say_text(client, "EHLO me\r\n");
 		assert_over(w, client);
+		assert_note(w, EVENT_FLOW_OPEN, false, REASON_PROTOCOL);
 		assert_origin_quiet(w);
 		part(w, client, -1);
 	}
