@@ -254,6 +254,46 @@ static void test_any_http(void **state)
 	world_free(w);
 }
 
+/* Under `serve` only the first message says which rule it is. */
+static void test_serve(void **state)
+{
+	struct world *w = doors_world(443, "version: 1\n"
+					   "allow:\n"
+					   "  - host: ok.test\n"
+					   "    ports: [80, 443]\n"
+					   "    protocol: tls\n"
+					   "  - host: web.test\n"
+					   "    ports: [80, 443]\n"
+					   "    protocol: http\n");
+	uint8_t hello[512];
+	int client, server;
+	size_t len;
+
+	(void)state;
+	world_listen(w, LISTENER_TLS, UNLEASED, 7443);
+	world_listen(w, LISTENER_HTTP, UNLEASED, 7080);
+	client = dial_to(UNLEASED, 7443);
+	len = say_hello(client, "ok.test", hello, sizeof(hello));
+	server = origin_expect(w);
+	assert_heard(w, server, hello, len);
+	part(w, client, server);
+
+	client = dial_to(UNLEASED, 7443);
+	say_hello(client, "web.test", hello, sizeof(hello));
+	assert_over(w, client);
+	assert_refused(w, REASON_PROTOCOL, "web.test");
+	assert_origin_quiet(w);
+	part(w, client, -1);
+
+	client = dial_to(UNLEASED, 7080);
+	say_text(client, GET);
+	assert_memory_equal(hear_all(w, client), "HTTP/1.1 400", 12);
+	assert_note(w, EVENT_HTTP_REQUEST, false, REASON_PROTOCOL);
+	assert_origin_quiet(w);
+	part(w, client, -1);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_any_tls),
 		cmocka_unit_test(test_any_half_hello),
 		cmocka_unit_test(test_any_http),
+		cmocka_unit_test(test_serve),
 	};
 
 	return cmocka_run_group_tests(tests, own_network, NULL);
