@@ -170,9 +170,10 @@ void flow_record_refusal(const struct services *services,
 		.target = ask->target,
 		.detail = detail,
 	};
+	const bool often = reason == REASON_LIMIT_CONNECTIONS ||
+			   reason == REASON_LIMIT_RATE;
 
-	if (ask->fold && (reason == REASON_LIMIT_CONNECTIONS ||
-			  reason == REASON_LIMIT_RATE))
+	if (ask->fold && often)
 		fold_record(ask->fold, &event);
 	else
 		services->record(services->ctx, &event, NULL);
