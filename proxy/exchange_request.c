@@ -47,6 +47,7 @@ static struct flow_ask ask_of(const struct exchange *x, const struct judged *j)
 		.method = j->method[0] ? j->method : NULL,
 		.target = j->path[0] ? j->path : NULL,
 		.websocket = j->req.websocket,
+		.another = x->asked,
 		.fold = c->fold,
 	};
 }
@@ -181,6 +182,7 @@ static bool start_flow(struct exchange *x, const struct judged *j)
 	x->up = x->down = x->told = 0;
 	x->told_at = exchange_now();
 	exchange_phase(x, EXCHANGE_DECIDE);
+	x->asked = true;
 	flow = flow_start(x->config.base, x->config.services, &ask, on_flow, x);
 	if (!flow) {
 		exchange_cut(x, "error");
