@@ -53,6 +53,12 @@ int bundle_add_policy(struct bundle *bundle, const char *path,
 int bundle_add_again(struct bundle *bundle, const char *path,
 		     struct policy_error *reterr);
 
+/* The same for a text that is no file, of which errors say @origin; what it
+ * names is relative to the working directory. */
+int bundle_add_policy_text(struct bundle *bundle, const char *origin,
+			   const char *text, size_t len,
+			   struct policy_error *reterr);
+
 /* The @i-th file that the bundle came from, for hiding it from a sandbox;
  * returns false past the end. @buf holds @cap bytes. */
 bool bundle_file(const struct bundle *bundle, size_t i, char *buf, size_t cap);

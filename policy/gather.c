@@ -246,3 +246,14 @@ int bundle_add_again(struct bundle *bundle, const char *path,
 
 	return gather_file(&g, NULL, BUNDLE_FILE, path);
 }
+
+int bundle_add_policy_text(struct bundle *bundle, const char *origin,
+			   const char *text, size_t len,
+			   struct policy_error *reterr)
+{
+	struct gatherer g = { .bundle = bundle, .err = reterr };
+
+	if (len > FILE_TEXT_MAX)
+		return file_fault(&g, NULL, origin, "it is too large");
+	return gather_text(&g, BUNDLE_FILE, origin, text, len);
+}

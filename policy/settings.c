@@ -13,7 +13,7 @@
 
 static const struct limits default_limits = {
 	.connections = 256,
-	.connections_per_second = 100,
+	.connections_per_second = 1000,
 	.names = 4000,
 	.names_per_wildcard = 64,
 	.dns_per_second = 200,
