@@ -4,6 +4,7 @@ goes on and is no longer allowed ends, by whatever door it came."""
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import time
 
@@ -65,29 +66,38 @@ def slow(s, target, name):
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     s.sendall(f"GET {target} HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
     return s
+def said(s):
+    s.sendall(b"SSH-2.0-x\r\n")
+    s.recv(100)
+    return s
 MAKE = {
     "connect": lambda n: tls(connect(n, 443), n),
     "socks": lambda n: tls(socks(n, 443), n),
     "sni": lambda n: tls(direct(n, 443), n),
     "raw": lambda n: direct(n, 7000),
+    "said": lambda n: said(direct(n, 7000)),
     "tunnel": lambda n: connect(n, 7000),
     "absolute": lambda n: slow(socket.create_connection(PROXY, 5),
                                f"http://{n}/big", n),
     "host": lambda n: slow(direct(n, 80), "/big", n),
 }
-def watch(key, s):
+def watch(key, s, port):
     try:
         s.settimeout(None)
-        while s.recv(512): time.sleep(0.002)
+        while d := s.recv(512):
+            heard[key] = d.decode("latin-1")
+            time.sleep(0.002)
     except OSError: pass
-    ended[key] = time.time()
-held, ended = {}, {}
+    if held.get(key) == port: ended[key] = time.time()
+held, ended, heard, open_now = {}, {}, {}, {}
 def hold(key):
     door, name = key.split(" ")
     try: s = MAKE[door](name)
     except OSError as e: return type(e).__name__ if not e.args or e.errno else str(e)
     held[key] = s.getsockname()[1]
-    threading.Thread(target=watch, args=(key, s), daemon=True).start()
+    ended.pop(key, None)
+    open_now[key] = s
+    threading.Thread(target=watch, args=(key, s, held[key]), daemon=True).start()
     return "ok"
 def dns(name):
     d, port = question(name)
@@ -96,8 +106,18 @@ for line in sys.stdin:
     what = json.loads(line)
     ret = {"hold": {k: hold(k) for k in what.get("hold", [])},
            "dns": {n: dns(n) for n in what.get("dns", [])}}
+    for key, text in what.get("say", {}).items():
+        try: open_now[key].sendall(text.encode("latin-1"))
+        except OSError: pass
     if "until" in what:
         while time.time() < what["until"] and len(ended) < len(held): time.sleep(0.01)
+    if what.get("drop"):
+        held.clear(); ended.clear(); heard.clear()
+        for s in open_now.values():
+            try: s.shutdown(socket.SHUT_RDWR)
+            except OSError: pass
+        open_now.clear()
+    ret["heard"] = dict(heard)
     ret["ended"], ret["held"] = dict(ended), dict(held)
     print(json.dumps(ret), flush=True)
 """
@@ -225,6 +245,14 @@ def test_a_rule_is_removed_under_serve(case):
         revoked(case, session, (*DIRECT, "tunnel"), rules("other"), "not_in_policy")
 
 
+def test_a_rule_is_removed_from_a_shared_address(case):
+    """With real answers both names have the same one."""
+    text = "dns: {answers: real}\n"
+    with sandbox(case, text + rules("allowed", "other")) as session:
+        revoked(case, session, (*DIRECT, "tunnel"), text + rules("other"),
+                "not_in_policy")
+
+
 def test_a_denial_is_added(case):
     with sandbox(case, rules("allowed", "other")) as session:
         revoked(case, session, ALL, rules("allowed", "other") +
@@ -255,6 +283,122 @@ def test_ports_and_doors_are_narrowed(case):
         ended = {key.split()[0] for key in got["ended"]}
         check(ended == {"sni", "raw", "tunnel", "absolute", "host"}, ended)
         check(all(t - done < 1 for t in got["ended"].values()), got)
+
+
+BIG = "  - { host: allowed.test, ports: [80]"
+RAW = "  - { host: allowed.test, ports: [7000]"
+TLS = "  - { host: allowed.test, ports: [443] }\n"
+# What is held, by which policy, and what another one makes of it.
+NARROWED = [
+    ("connect", "mode: observe\n", "", "policy_revoked"),
+    ("raw", "mode: observe\nallow:\n" + RAW + "}\n", "mode: observe\n", None),
+    ("connect", "allow:\n" + TLS, "mode: observe\n", None),
+    ("sni", "default: public\n", "", "policy_revoked"),
+    ("sni", "default: public\n", "default: public\ndeny: [allowed.test]\n",
+     "policy_revoked"),
+    ("sni", "allow:\n" + TLS, "default: public\n", None),
+    ("sni", "allow: ['*.test']\n", "allow: ['*.test']\nname: same\n", None),
+    ("sni", "allow: ['*.test']\n", "allow:\n" + TLS, None),
+    ("sni", "allow: ['*.test']\n", "allow: ['*.test', {host: allowed.test, "
+     "ports: [22]}]\n", "policy_revoked"),
+    ("socks", "allow: ['*.test']\n", "allow: ['*.allowed.test']\n",
+     "policy_revoked"),
+    ("connect", "allow: [allowed.test]\n", "allow: [{host: allowed.test, "
+     "expires: 2020-01-01}]\n", "policy_revoked"),
+    ("connect", "allow: [allowed.test]\n", "allow: [{host: allowed.test, "
+     "expires: 2999-01-01}]\n", None),
+    ("connect", "allow: [allowed.test]\n", "allow: [allowed.test]\n"
+     "limits: {download: 10}\n", "limit_bytes"),
+    ("connect", "allow: [allowed.test]\n", "allow: [{host: allowed.test, "
+     "upload: 10 MB}]\n", None),
+    ("connect", "allow: [allowed.test]\n", "allow: [{host: allowed.test, "
+     "protocol: http, ports: [443]}]\n", "policy_revoked"),
+    ("said", "allow:\n" + RAW + "}\n", "allow:\n" + RAW + ", protocol: any }\n", None),
+    ("said", "allow:\n" + RAW + "}\n", "allow:\n" + RAW + ", protocol: tls }\n",
+     "policy_revoked"),
+    ("said", "allow:\n" + RAW + "}\n", "allow:\n" + RAW + ", methods: [GET] }\n",
+     "policy_revoked"),
+    ("absolute", "allow:\n" + BIG + "}\n", "allow:\n" + BIG + ", paths: [/big] }\n",
+     None),
+    ("absolute", "allow:\n" + BIG + "}\n", "allow:\n" + BIG + ", paths: [/a/**] }\n",
+     "policy_revoked"),
+    ("host", "allow:\n" + BIG + "}\n", "allow:\n" + BIG + ", methods: [POST] }\n",
+     "policy_revoked"),
+    ("host", "allow:\n" + BIG + "}\n", "allow:\n" + BIG + ", doors: [proxy] }\n",
+     "policy_revoked"),
+    ("absolute", "allow:\n" + BIG + "}\n", "allow:\n" + BIG + ", doors: [proxy] }\n",
+     None),
+]
+
+
+def test_what_still_fits(case):
+    """R3: what the new policy would not have allowed ends; nothing else does."""
+    faults = []
+    with sandbox(case, "") as session:
+        for door, before, after, want in NARROWED:
+            key = f"{door} allowed.test"
+            session.reload(before)
+            got = session.tell(hold=[key])
+            port = got["held"].get(key)
+            row = f"R3 {door}: {before!r} -> {after!r}"
+            if got["hold"][key] != "ok" or got["ended"]:
+                faults.append(f"{row}: not held: {got}")
+                continue
+            _, done = session.reload(after)
+            got = session.tell(until=done + (1 if want else 0.3))
+            words = session.reasons(port)
+            if bool(got["ended"]) != bool(want) or words != ([want] if want else []):
+                faults.append(f"{row}: wanted {want}, ended {got['ended']}, {words}")
+            session.tell(drop=True)
+    check(not faults, "\n".join(faults))
+
+
+def test_what_is_said_later(case):
+    """A connection on which nobody has said anything stays; what is then said has
+    to be what the new rule wants."""
+    faults = []
+    with sandbox(case, "") as session:
+        for narrow in "protocol: tls", "protocol: http", "methods: [POST]":
+            session.reload("allow:\n" + RAW + "}\n")
+            key = "raw allowed.test"
+            got = session.tell(hold=[key])
+            port = got["held"][key]
+            session.reload("allow:\n" + RAW + f", {narrow} }}\n")
+            got = session.tell(say={key: "SSH-2.0-x\r\n"}, until=time.time() + 1)
+            words = session.reasons(port)
+            if "SSH" in got["heard"].get(key, "") or words not in (
+                    ["protocol"], ["policy_revoked"]):
+                faults.append(f"R3 {narrow}: {got} {words}")
+            session.tell(drop=True)
+    check(not faults, "\n".join(faults))
+
+
+def test_another_address(case):
+    """What a name leads to is part of the rule."""
+    with socket.create_server(("127.0.0.1", 0)) as one, \
+            socket.create_server(("127.0.0.1", 0)) as two, \
+            socket.create_server(("203.0.113.2", 7000)):
+        def policy(server, addresses):
+            to = "%s:%d" % server.getsockname()
+            return "allow:\n  - { host: llm.internal, ports: [7000], connect: " \
+                f'"{to}" }}\n  - {{ host: uplink.test, ports: [7000]{addresses} }}\n'
+        keys = ["tunnel llm.internal", "tunnel uplink.test"]
+        permitted = ", addresses: [203.0.113.2]"
+        with sandbox(case, policy(one, permitted)) as session:
+            got = session.tell(hold=keys)
+            check(set(got["hold"].values()) == {"ok"}, got)
+            _, done = session.reload(policy(one, permitted) + "name: same\n")
+            check(not session.tell(until=done + 0.3)["ended"])
+            _, done = session.reload(policy(two, permitted))
+            check(set(session.tell(until=done + 0.5)["ended"]) == {keys[0]})
+            _, done = session.reload(policy(two, ""))
+            got = session.tell(until=done + 0.5)
+            check(set(got["ended"]) == set(keys), got)
+            for key in keys:
+                check(session.reasons(got["held"][key]) == ["policy_revoked"], key)
+            got = session.tell(hold=keys)
+            check(got["hold"] == {keys[0]: "ok",
+                                  keys[1]: "502 forbidden_address"}, got)
 
 
 def test_a_bad_policy_changes_nothing(case):

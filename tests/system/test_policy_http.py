@@ -4,7 +4,7 @@ of it the server gets to see. Then what a connection must speak at all."""
 import time
 
 from harness import check
-from policy_rows import looks, packets, row, run_rows, write_policy
+from policy_rows import looks, packets, row, run_rows, serve_rows, write_policy
 from policy_world import world
 
 # By each of them the same requests. A tunnel is there before they are judged.
@@ -117,12 +117,12 @@ def first_lines(case):
 
 def test_paths(case):
     """What came to the server is what was judged, in its one spelling."""
-    world(case).forget()
-    rows = list(requests("H13", PATHS))
-    run_rows(case, rows, JUDGED).check()
-    check(first_lines(case) == sorted(f"GET {want} HTTP/1.1" for _, want in PATHS
-                                      if want not in WORDS for _ in WAYS),
-          first_lines(case))
+    for do in run_rows, serve_rows:
+        world(case).forget()
+        do(case, list(requests("H13", PATHS)), JUDGED).check()
+        check(first_lines(case) == sorted(f"GET {want} HTTP/1.1" for _, want in PATHS
+                                          if want not in WORDS for _ in WAYS),
+              first_lines(case))
 
 
 def test_methods(case):
