@@ -4,15 +4,18 @@ servers that speak first, records other than addresses.
 
     web.test, web2.test   93.184.216.80   answers a request with its first line
     talk.test             93.184.216.81   greets on 443, 80 and 7000, then echoes
-    rec.test              TXT, MX; _sip._tcp.rec.test SRV; ptr to evil.test
+    rec.test              TXT, MX; _sip._tcp.rec.test SRV
+    93.184.216.54         another name server, on 53 and 5353: all is 93.184.216.80
 """
 import json
 import os
 import signal
 
-WEB, TALK = "93.184.216.80", "93.184.216.81"
+WEB, TALK, DNS2 = "93.184.216.80", "93.184.216.81", "93.184.216.54"
 
 RECORDS = f"""
+$TTL 86400
+xn--bcher-kva A {WEB}
 web A {WEB}
 web2 A {WEB}
 *.web A {WEB}
@@ -74,6 +77,17 @@ def serve(fn, address, port):
         while True:
             threading.Thread(target=one, args=(fn, s.accept()[0]), daemon=True).start()
     threading.Thread(target=run).start()
+def names(port):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind((%r, port))
+    while True:
+        d, who = s.recvfrom(4096)
+        end = d.index(b"\0", 12) + 5
+        a = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton(WEB)
+        here = d[end - 4:end] == b"\0\1\0\1"
+        s.sendto(d[:2] + b"\x85\x80\0\1\0" + bytes([here]) + b"\0\0\0\0" +
+                 d[12:end] + a * here, who)
+for port in 53, 5353: threading.Thread(target=names, args=(port,)).start()
 for port in 443, 80, 7000: serve(talk, TALK, port)
 for port in 80, 443, 7000, 9081: serve(web, WEB, port)
 """
@@ -83,14 +97,14 @@ class World:
     def __init__(self, lab):
         self.lab, self.log = lab, lab.dir + "/heard"
         open(self.log, "w").close()
-        for ip in WEB, TALK:
+        for ip in WEB, TALK, DNS2:
             lab.net("ip", "addr", "add", ip + "/32", "dev", "lo")
         with open(lab.dir + "/test.zone", "a") as f:
             f.write(RECORDS)
         nsd = [c for c in lab.children if "nsd" in c.args][0]
         os.kill(nsd.pid, signal.SIGHUP)
         lab.spawn("nsenter", "-t", str(lab.holder.pid), "-n", "python3", "-c",
-                  SERVERS % (WEB, TALK, self.log))
+                  SERVERS % (WEB, TALK, self.log, DNS2))
         lab.wait(lambda: lab.listens(WEB, 9081), "the web server")
         lab.wait(lambda: WEB in lab.net("dig", "+short", "+tries=1", "@93.184.216.53",
                                         "web.test"), "the zone")

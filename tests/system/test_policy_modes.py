@@ -291,6 +291,39 @@ def test_what_records_say(case):
     check(run.denied("not_in_policy", "evil.test"), run.records)
 
 
+def test_ttl(case):
+    """D20: an answer of today does not live for a day in somebody's cache."""
+    world(case)
+    for answers in "synthetic", "real":
+        tried = run_rows(case, [
+            row("D20", "dns", "web.test"), row("D20", "dns", "rec.test", type="TXT"),
+            row("D20", "dns", "rec.test", type="MX")], f"dns: {{answers: {answers}}}\n"
+            "allow: [web.test, {host: rec.test, dns: {types: [TXT, MX]}}]\n").check()
+        for r in tried.rows:
+            check(0 < r["ttl"] <= 60, f"D20 {answers}: {r}")
+
+
+def test_upstream(case):
+    """D23: who is asked is what the policy says, with no fallback."""
+    world(case)
+    for server, ok in (("93.184.216.54", True), ('"93.184.216.54:5353"', True),
+                       ("93.184.216.34", False)):
+        seen = len(case.lab.packets("port 53 and host 93.184.216.53"))
+        rows = [row("D23", door, "nowhere.test", "rule", port=80)
+                for door in ("connect", "socks")] if ok else [
+            {**row("D23", "connect", "nowhere.test", None, "504 resolve_failed"),
+             "denied": False}]
+        if ok:
+            rows += [row("D23", "dns", "nowhere.test"), row("D23", "http",
+                     "nowhere.test", want="ok GET /host HTTP/1.1")]
+        for r in rows:
+            r["timeout"] = 30
+        run_rows(case, rows, f"dns: {{ upstream: [{server}] }}\n"
+                 "allow: [nowhere.test]\n").check()
+        check(len(case.lab.packets("port 53 and host 93.184.216.53")) == seen,
+              f"D23 {server}: the system's server was asked")
+
+
 REAL = """
 dns: { answers: real }
 allow: [allowed.test, cdn.test, evilcdn.test, private.test,

@@ -5,6 +5,7 @@ connections, DNS. The first word of each row is where the attack is listed."""
 from harness import check, silent
 from lab import EVIL
 from policy_rows import DOORS, leased, row, run_rows, serve_rows, served
+from policy_world import world
 
 POLICY = """
 allow:
@@ -183,6 +184,18 @@ def test_allowed_spellings(case):
         if probe["door"] == "dns":
             got = "".join("." if ord(c) < 32 else c for c in probe["echo"])
             check(got.strip(".") == probe["name"].strip("."), probe)
+
+
+def test_international_names(case):
+    """N8: in a policy they may be written as such; on the wire only in ASCII."""
+    world(case)
+    rows = [row("N8", door, "xn--bcher-kva.test", port=80, via="xn--bcher-kva.test")
+            for door in ("connect", "socks", "http", "host", "dns")]
+    rows += [row("N8", door, "b\u00fccher.test".encode().decode("latin-1"), "malformed",
+                 port=80, via="xn--bcher-kva.test")
+             for door in ("connect", "socks", "http", "host", "dns")]
+    for name in "b\u00fccher.test", "xn--bcher-kva.TEST.":
+        run_rows(case, rows, f"allow: ['{name}']\n").check()
 
 
 def test_ports_of_a_lease(case):
