@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -34,6 +35,34 @@ struct packets {
 	struct event *readable, *second;
 	struct kind kind[KINDS_MAX + 1]; /* the last: all others */
 };
+
+/* A leased address says which name was meant, and the policy why not: it may
+ * have changed since the name was leased. */
+static void name(const struct sandbox *sandbox, const struct nflog_packet *p,
+		 struct audit_event *event)
+{
+	struct question question = { .port = p->dst_port,
+				     .door = DOOR_TRANSPARENT,
+				     .now_s = time(NULL) };
+	struct verdict verdict;
+
+	event->host = lease_name(sandbox->leases, &p->dst);
+	if (!event->host)
+		return;
+	event->verdict.reason = REASON_PROTOCOL;
+	if (p->l4 != IPPROTO_TCP)
+		return;
+	event->verdict.reason = REASON_PORT;
+	if (!sandbox->policy)
+		return;
+	question.host = event->host;
+	verdict = policy_decide(sandbox->policy, &question);
+	if (verdict.allow) /* left over of a connection that ended */
+		return;
+	event->verdict = verdict;
+	event->rule = verdict.rule ? rule_origin(verdict.rule) : NULL;
+	event->rule_text = verdict.rule ? rule_text(verdict.rule) : NULL;
+}
 
 static void record(struct packets *packets, const struct kind *kind,
 		   uint32_t count)
@@ -64,14 +93,8 @@ static void record(struct packets *packets, const struct kind *kind,
 	for (size_t i = 0; i < gate->sandboxes; i++) {
 		struct sandbox *sandbox = &gate->sandbox[i]->pub;
 
-		/* A leased address says which name was meant. */
 		if (sandbox->id == kind->sandbox && sandbox->leases)
-			event.host = lease_name(sandbox->leases, &p->dst);
-	}
-	if (event.host) {
-		event.verdict.reason = REASON_PORT;
-		if (p->l4 != IPPROTO_TCP)
-			event.verdict.reason = REASON_PROTOCOL;
+			name(sandbox, p, &event);
 	}
 	gate->services.record(gate, &event, NULL);
 }
