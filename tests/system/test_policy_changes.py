@@ -125,6 +125,10 @@ DIRECT = ("connect", "socks", "sni", "absolute", "host")
 ALL = (*DIRECT, "raw", "tunnel")
 
 
+def event(record):
+    return record.get("unmapped", {}).get("event")
+
+
 class Session:
     """A running sandbox, or gate, with somebody in it who holds connections."""
 
@@ -157,9 +161,15 @@ class Session:
         return Run(subprocess.CompletedProcess([], 0, "", ""), self.log).records
 
     def reasons(self, port):
+        """Not of a last packet that is still under way."""
         return [r["status_code"] for r in self.records() if "status_code" in r
                 and r.get("src_endpoint", {}).get("port") == port
-                and r.get("action_id") == 2]
+                and r.get("action_id") == 2 and event(r) != "packet"]
+
+    def dropped(self, host, port):
+        return {r["status_code"] for r in self.records() if event(r) == "packet"
+                and r["dst_endpoint"].get("hostname") == host
+                and r["dst_endpoint"].get("port") == port}
 
 
 @contextlib.contextmanager
@@ -169,7 +179,9 @@ def sandbox(case, text):
     process, log = case.start("python3", "-c", HOLD, json.dumps(doors), allow=(),
                               args=("--policy", path), stdin=subprocess.PIPE)
     try:
-        yield Session(case, process, log, path)
+        session = Session(case, process, log, path)
+        session.tell()  # it runs
+        yield session
     finally:
         process.stdin.close()
         process.wait(20)
@@ -227,6 +239,9 @@ def revoked(case, session, ways, text, why, before=lambda: None):
           and tries["socks allowed.test"] == "socks 2", tries)
     got = session.tell(until=time.time() + 0.3)
     check(session.reasons(got["held"]["absolute allowed.test"]) == [why], got)
+    if "raw" in ways:  # to the address that it had
+        words = session.dropped("allowed.test", 7000)
+        check(words == {why}, f"R3 a stale address: {words}")
     new = [line for at, line in packets(case, "tcp[tcpflags] & tcp-syn != 0 or port 53")
            if at > seen]
     check(not new, f"R3, D20: seen outside: {new}")
@@ -459,6 +474,7 @@ def test_expiry(case):
               and got["hold"]["socks allowed.test"] == "socks 2"
               and got["hold"]["raw allowed.test"] == "ConnectionRefusedError"
               and got["dns"]["allowed.test"].startswith("3 0"), got)
+        check(session.dropped("allowed.test", 7000) == {"expired"})
 
 
 def test_a_websocket_is_cut(case):
