@@ -101,6 +101,8 @@ static const char run_more[] =
 	"  --timeout TIME    end it after 90, 90s, 5m, 2h; exit status 124\n"
 	"  --user NAME       as root: run it as this user (default: a uid "
 	"nobody uses)\n\n"
+	"Signals go to COMMAND, SIGHUP too; `sallyport reload` makes it read "
+	"the policy\nagain.\n\n"
 	"Exit status: COMMAND's own; 124 on timeout; 125 if sallyport failed; "
 	"126 or 127 if\nCOMMAND can't be run or found.\n";
 
@@ -115,7 +117,8 @@ static const char serve_help[] =
 	"  --tls ADDR:PORT   TLS for port 443, told apart by SNI\n"
 	"  --http ADDR:PORT  HTTP for port 80, told apart by Host\n"
 	"  --client CIDR     who may use it; needed where an address is not "
-	"loopback\n";
+	"loopback\n\n"
+	"SIGHUP makes it read the policy again, as `sallyport reload` does.\n\n";
 
 static _Noreturn void bad(enum options_for which, const char *what,
 			  const char *arg)
