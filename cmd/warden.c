@@ -32,6 +32,8 @@
 
 #define GATE_END_MS   5000
 #define RESOLV_POLL_S 2
+/* Others have their turn between two rounds of what is to be closed. */
+#define FLOWS_PAUSE_US 20000
 
 /* --- what the gate needs ------------------------------------------------- */
 
@@ -198,8 +200,20 @@ static void check_flows(struct warden *w, int err)
 
 void warden_flush_flows(struct warden *w)
 {
-	if (w->gateway)
-		check_flows(w, gateway_flush(w->gateway, w->policy));
+	const struct timeval soon = { .tv_usec = FLOWS_PAUSE_US };
+	int got = w->gateway ? gateway_flush(w->gateway, w->policy) : 0;
+
+	if (got > 0)
+		evtimer_add(w->flows_event, &soon);
+	else
+		check_flows(w, got);
+}
+
+static void on_flows_time(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	warden_flush_flows(arg);
 }
 
 /* A gate that takes another policy asks for what that one allows. */
@@ -217,7 +231,6 @@ static void publish(struct warden *w, const struct msg_publish *msg)
 						     asked_policy(w), msg));
 		return;
 	}
-	warden_flush_flows(w);
 	if (w->gateway)
 		answer.status = gateway_publish(w->gateway, asked_policy(w),
 						msg, w->starts == 1);
@@ -235,7 +248,6 @@ int warden_take_message(struct warden *w, struct msg *msg)
 	case MSG_GATE_WITHDRAW:
 		if (w->gateway)
 			check_flows(w, gateway_withdraw_later(w->gateway,
-							      asked_policy(w),
 							      &msg->publish));
 		return 0;
 	default:
@@ -338,8 +350,9 @@ int warden_attach(struct warden *w, struct event_base *base)
 	w->ledger_died = watch(w, w->ledger.pidfd, on_ledger_died);
 	w->uplink_event = watch(w, w->watch_fd, on_uplink_changed);
 	w->resolv_event = event_new(base, -1, EV_PERSIST, on_resolv_time, w);
-	if (!w->ledger_died || !w->uplink_event || !w->resolv_event ||
-	    event_add(w->resolv_event, &often))
+	w->flows_event = evtimer_new(base, on_flows_time, w);
+	if (!w->flows_event || !w->ledger_died || !w->uplink_event ||
+	    !w->resolv_event || event_add(w->resolv_event, &often))
 		return -ENOMEM;
 	return 0;
 }
@@ -360,6 +373,7 @@ static void drop_events(struct warden *w)
 	drop_event(&w->ledger_died);
 	drop_event(&w->uplink_event);
 	drop_event(&w->resolv_event);
+	drop_event(&w->flows_event);
 }
 
 /* Closing its socket tells it to end; it may take a while over its last

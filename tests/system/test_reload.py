@@ -64,6 +64,9 @@ def do(words):
         s.settimeout(5)
         with s:
             return ping(kind, s, host)
+    if words[0] == "many":
+        return " ".join(socket.getaddrinfo(f"n{i}.tunnel.test", 1)[0][4][0]
+                        for i in range(int(words[1])))
     if words[0] == "dns":
         return socket.getaddrinfo(words[1], 1)[0][4][0]
 print("ready", flush=True)
@@ -223,6 +226,60 @@ def test_added_rule_opens(case):
         check(s.do("end", "held", 2) != "False")
         check("refused" in s.fails("try", "raw", address, 7000))
         s.works("try", "tls", "allowed.test", 443)
+
+
+MANY = """limits: {names: 4000, names_per_wildcard: 4000, dns_per_second: 100000}
+allow:
+  - {host: other.test, ports: [7000]}
+  - {host: "*.tunnel.test", ports: [%s]}
+"""
+
+
+def closed(s, addresses, port):
+    """The kernel refuses it, sooner or later."""
+    end = time.monotonic() + 60
+    for a in addresses:
+        while "refused" not in s.do("try", "raw", a, port):
+            check(time.monotonic() < end, (a, port))
+            time.sleep(0.05)
+
+
+def test_many_names(case):
+    """What the kernel has of many names changes within a second or so, and
+    comes back after the gate died."""
+    with Session(case, MANY % "443, 7000") as s:
+        s.works("open", "stays", "raw", "other.test", 7000)
+        address = s.do("many", 300).split()
+        check(len(set(address)) == 300, len(set(address)))
+        some = address[0], address[150], address[299]
+        for a in some:
+            s.works("try", "raw", a, 7000)
+        began = time.monotonic()
+        s.reload(MANY % "443, 8000-9000")
+        check(time.monotonic() - began < 1 or case.sanitized,
+              time.monotonic() - began)
+        s.works("ping", "stays")
+        for a in some:
+            s.fails("try", "raw", a, 7000)
+        # The kernel takes its time over so many; nobody waits for it.
+        s.works("try", "raw", "other.test", 7000)
+        closed(s, address, 7000)
+        s.works("ping", "stays")
+        s.reload(MANY % "7000-7003")
+        kill_gate(s)
+        s.until(lambda r: events(r, "finding", "the gate died"))
+        for a in some:
+            s.works("try", "raw", a, 7000)
+        closed(s, some, 443)
+        os.kill(s.gate(), signal.SIGSTOP)
+        s.reload(MANY % "8000")
+        for a in some:
+            check("refused" in s.fails("try", "raw", a, 7000))
+        s.reload(MANY % "443, 7000")
+        for a in some:
+            s.works("try", "raw", a, 7000)
+        check(len(events(s.records(), "finding")) == 2,
+              events(s.records(), "finding"))
 
 
 def test_literal_addresses(case):
