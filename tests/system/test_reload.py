@@ -64,6 +64,14 @@ def do(words):
         s.settimeout(5)
         with s:
             return ping(kind, s, host)
+    if words[0] == "rename":
+        os.rename(words[1], words[2])
+    if words[0] == "link":
+        os.symlink(words[1], words[2])
+    if words[0] == "write":
+        os.mkdir(os.path.dirname(words[1]))
+        with open(words[1], "w") as f:
+            f.write("version: 1\n" + " ".join(words[2:]).replace("|", "\n"))
     if words[0] == "many":
         return " ".join(socket.getaddrinfo(f"n{i}.tunnel.test", 1)[0][4][0]
                         for i in range(int(words[1])))
@@ -519,6 +527,36 @@ def test_replaced_file_in_the_working_directory(case):
         s.fails("try", "connect", "allowed.test", 7000)
         s.works("try", "connect", "other.test", 7000)
     os.unlink(path)
+    # Nor can the command lead us to another file, nor to one of its own.
+    elsewhere = f"{case.lab.dir}/policies-{case.who}/more.yaml"
+    with open(elsewhere, "w") as f:
+        f.write("version: 1\n" + BOTH)
+    sub = case.work + "/sub"
+    with Session(case, OTHER) as s:
+        s.do("write", sub + "/more.yaml", BOTH.replace("\n", "|"))
+        check(os.path.exists(sub + "/more.yaml"))
+        theirs = f"extends: [{sub}/more.yaml]\n"
+        check("the command can write to it" in s.reload(theirs, 1).stderr)
+        s.do("rename", sub, sub + "2")
+        s.do("link", os.path.dirname(elsewhere), sub)
+        check(os.path.samefile(sub + "/more.yaml", elsewhere))
+        check("the command can write to it" in s.reload(theirs, 1).stderr)
+        s.fails("try", "connect", "allowed.test", 7000)
+        s.reload(f"extends: [{elsewhere}]\n")
+        s.works("try", "connect", "allowed.test", 7000)
+    subprocess.run(["rm", "-r", sub, sub + "2"], check=True)
+
+
+def test_name_servers(case):
+    """Those of the new policy are asked, and nothing is remembered."""
+    with Session(case, BOTH) as s:
+        s.works("try", "tls", "allowed.test", 443)
+        s.reload("dns: {upstream: [203.0.113.1]}\n" + BOTH)
+        s.fails("try", "connect", "allowed.test", 7000)
+        s.until(lambda r: [x for x in r
+                           if x.get("status_code") == "resolve_failed"])
+        s.reload(BOTH)
+        s.works("try", "connect", "allowed.test", 7000)
 
 
 def test_which_session(case):
