@@ -12,6 +12,7 @@ pkg_check_modules(IDN2 REQUIRED IMPORTED_TARGET libidn2)
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(CAPNG REQUIRED IMPORTED_TARGET libcap-ng)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(PSL REQUIRED IMPORTED_TARGET libpsl)
 
 # Dynamic linking is a third of the time of a short session, which executes us
 # three times. So the program carries those libraries that the system has as an
@@ -48,6 +49,7 @@ if(SALLYPORT_STATIC_LIBS)
 	sallyport_carry(MNL libmnl.a)
 	sallyport_carry(NFLOG libnetfilter_log.a)
 	sallyport_carry(CAPNG libcap-ng.a)
+	sallyport_carry(JANSSON libjansson.a)
 endif()
 
 # sallyport_library(NAME DEPS...): every .c file of this folder.

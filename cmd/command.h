@@ -17,6 +17,10 @@ struct command {
 int run_main(int argc, char **argv);
 int serve_main(int argc, char **argv);
 int presets_main(int argc, char **argv);
+int check_main(int argc, char **argv);
+int explain_main(int argc, char **argv);
+int diff_main(int argc, char **argv);
+int learn_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
 
 /* Children, started by launch/child.h. */

@@ -23,6 +23,10 @@ static const struct command commands[] = {
 	{ "serve", serve_main, "the gate alone, on given addresses" },
 	{ "reload", reload_main, "read the policy of a running one again" },
 	{ "presets", presets_main, "list the built-in sets of hosts" },
+	{ "check", check_main, "is a policy valid, and is it wise?" },
+	{ "explain", explain_main, "what a policy makes of one host, and why" },
+	{ "diff", diff_main, "what two policies let reach differently" },
+	{ "learn", learn_main, "write a policy from the logs of sessions" },
 	{ "gate", gate_main, NULL },
 	{ "ledger", ledger_command, NULL },
 };

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dns/hash.h"
+#include "base/hash.h"
 #include "policy/hostname.h"
 
 #define BUCKETS 4096 /* a power of two */

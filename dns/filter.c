@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "dns/clock.h"
 #include "dns/query.h"
@@ -95,6 +94,7 @@ static struct query *query_new(struct filter *filter, struct quota *quota,
 	query->peer = *peer;
 	query->question = *question;
 	query->began_ms = clock_ms();
+	query->rechecked = filter->rechecks;
 	TAILQ_INSERT_TAIL(&filter->queries, query, entry);
 	filter->in_flight++;
 	quota->in_flight++;
@@ -155,19 +155,30 @@ void filter_forget_sandbox(struct filter *filter, const struct sandbox *sandbox)
 	forget(filter, NULL, sandbox);
 }
 
-/* Each is another one after that; whoever gets a reply may forget questions,
- * so the list is read anew each time. */
+/* The next one that this recheck has not seen. Whoever gets a reply may forget
+ * questions, so the list is read anew each time. */
+static struct query *next_unseen(struct filter *filter,
+				 const struct sandbox *sandbox)
+{
+	struct query *query;
+
+	TAILQ_FOREACH (query, &filter->queries, entry)
+		if (query->sandbox == sandbox &&
+		    query->rechecked != filter->rechecks)
+			break;
+	return query;
+}
+
 void filter_recheck(struct filter *filter, const struct sandbox *sandbox)
 {
 	struct query *query;
 
-	do {
-		TAILQ_FOREACH (query, &filter->queries, entry)
-			if (query->sandbox == sandbox && query_stale(query))
-				break;
-		if (query)
+	filter->rechecks++;
+	while ((query = next_unseen(filter, sandbox))) {
+		query->rechecked = filter->rechecks;
+		if (query_stale(query))
 			query_again(query);
-	} while (query);
+	}
 }
 
 int filter_new(struct event_base *base, const struct services *services,

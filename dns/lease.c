@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "dns/hash.h"
+#include "base/hash.h"
 
 #define INDEX_SIZE 8192 /* a power of two, twice LEASE_MAX */
 #define CHAINS	   4096
@@ -195,7 +195,6 @@ static uint64_t pair_check(const struct lease_table *table, size_t i,
 	uint64_t seed =
 		digest(i, &table->entry[pair->slot].check, sizeof(uint64_t));
 
-	seed = digest(seed, &pair->slot, sizeof(pair->slot));
 	seed = digest(seed, &pair->ip_len, sizeof(pair->ip_len));
 	return digest(seed, pair->ip, sizeof(pair->ip));
 }

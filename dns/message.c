@@ -8,6 +8,8 @@
  */
 #include "dns/message.h"
 
+#include <assert.h>
+
 #include "policy/services.h"
 
 #define FLAG_QR 0x8000u
@@ -19,6 +21,12 @@
 #define UDP_SIZE_MIN 512
 #define OPTION_EDE   15
 #define EDE_TEXT_MAX 400
+
+static_assert(DNS_REPLY_TCP_MAX >
+		      DNS_HEADER_LEN + NAME_MAX_WIRE + 4 +
+			      LOOKUP_RECORDS_MAX * (12 + LOOKUP_RDATA_MAX) +
+			      11 + 6 + EDE_TEXT_MAX,
+	      "all that is looked up fits");
 
 /* A compression pointer to the question's name. */
 #define POINTER_QNAME (0xc000u | DNS_HEADER_LEN)

@@ -54,6 +54,7 @@ struct query {
 	struct query_records *records; /* NULL, unless on that errand */
 	size_t published;	       /* of the addresses in the reply */
 	uint64_t began_ms;
+	unsigned rechecked; /* the last recheck that saw it */
 };
 
 struct filter {
@@ -64,6 +65,7 @@ struct filter {
 	struct tenants *tenants;
 	TAILQ_HEAD(, query) queries;
 	unsigned in_flight;
+	unsigned rechecks; /* so far */
 };
 
 /* Any of these may end with @query replied to and gone. */

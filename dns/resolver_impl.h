@@ -6,8 +6,8 @@
 #ifndef DNS_RESOLVER_IMPL_H
 #define DNS_RESOLVER_IMPL_H
 
+#include "base/hash.h"
 #include "dns/cache.h"
-#include "dns/hash.h"
 #include "dns/leg.h"
 #include "dns/resolver.h"
 

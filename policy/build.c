@@ -159,19 +159,13 @@ static int unknown_preset(const struct draft *draft, const char *origin,
 			  const char *text)
 {
 	const char *guess = preset_guess(text);
-	char all[200], why[300];
+	char why[120];
 
-	preset_list(all, sizeof(all));
-	if (guess)
-		snprintf(why, sizeof(why),
-			 "unknown preset, did you mean '%s'? The presets are "
-			 "%s",
-			 guess, all);
-	else
-		snprintf(why, sizeof(why),
-			 "unknown preset, write a host name with a dot, or "
-			 "one of %s",
-			 all);
+	if (!guess)
+		return part_fault(draft, origin, text,
+				  "unknown preset, write a host name with a "
+				  "dot, or one that `sallyport presets` lists");
+	snprintf(why, sizeof(why), "unknown preset, did you mean '%s'?", guess);
 	return part_fault(draft, origin, text, why);
 }
 
@@ -246,8 +240,8 @@ static int add_file(struct draft *draft, const char *origin,
 
 		return source_fault(&source, settings.upstream_line,
 				    settings.upstream_column,
-				    "another file has 'upstream' too, keep "
-				    "one");
+				    "another file has another 'upstream', "
+				    "keep one");
 	}
 	draft->any_file = true;
 	return 0;

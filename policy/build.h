@@ -10,6 +10,7 @@
 #include "policy/rule.h"
 #include "policy/target.h"
 
+#define PATH_TEXT_MAX	 4096
 #define LOADS_MAX	 256 /* files and presets, counted each time */
 #define DEPTH_OF_EXTENDS 8
 
@@ -29,7 +30,7 @@ struct settings {
 };
 
 /* @to becomes the stricter of both, for files side by side. Name servers are
- * those of the one that names some; false if both do. */
+ * those of the one that names some; false if both name different ones. */
 bool settings_add(struct settings *to, const struct settings *more);
 /* What @to does not say comes from its parents. */
 void settings_inherit(struct settings *to, const struct settings *parents);

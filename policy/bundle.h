@@ -41,8 +41,9 @@ struct policy_error {
 			   'allow'?": what, and a hint */
 };
 
-/* Reads @path (at most 10 MiB) and what it extends and denies by list, and adds
- * it all. 0, or -EINVAL and @reterr (also for what can't be read), or -ENOMEM.
+/* Reads @path (at most 512 KiB) and what it extends and denies by list, and
+ * adds it all. 0, or -EINVAL and @reterr (also for what can't be read), or
+ * -ENOMEM.
  */
 int bundle_add_policy(struct bundle *bundle, const char *path,
 		      struct policy_error *reterr);
@@ -51,6 +52,12 @@ int bundle_add_policy(struct bundle *bundle, const char *path,
  */
 int bundle_add_again(struct bundle *bundle, const char *path,
 		     struct policy_error *reterr);
+
+/* The same for a text that is no file, of which errors say @origin; what it
+ * names is relative to the working directory. */
+int bundle_add_policy_text(struct bundle *bundle, const char *origin,
+			   const char *text, size_t len,
+			   struct policy_error *reterr);
 
 /* The @i-th file that the bundle came from, for hiding it from a sandbox;
  * returns false past the end. @buf holds @cap bytes. */

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "policy/nameset.h"
 #include "policy/path.h"
 #include "policy/rule.h"
 
@@ -41,6 +42,7 @@ const struct rule *denied_name(const struct policy *policy, const char *host,
 			       uint16_t port)
 {
 	struct cover cover = { .at = host };
+	struct nameset_hit hit;
 	struct group group;
 
 	while (index_next(&policy->deny, &cover, &group)) {
@@ -52,6 +54,9 @@ const struct rule *denied_name(const struct policy *policy, const char *host,
 				return rule;
 		}
 	}
+	for (size_t i = 0; i < policy->lists.count; i++)
+		if (nameset_find(policy->lists.at[i]->list, host, &hit))
+			return policy->lists.at[i];
 	return NULL;
 }
 
@@ -141,6 +146,23 @@ static struct verdict decide_group(const struct group *group,
 	return allow(fit);
 }
 
+/* Names that mean something on the machine's own network or nowhere (RFC 6761,
+ * 6762, 7686, 8375, 9476): `default: public` says nothing of them, a rule may.
+ */
+static bool is_public_name(const char *host)
+{
+	static const char *const own[] = { "local",	"localhost", "internal",
+					   "home.arpa", "onion",     "invalid",
+					   "alt" };
+
+	if (!strchr(host, '.'))
+		return false;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (host_below(host, own[i]))
+			return false;
+	return true;
+}
+
 static struct verdict decide_name(const struct policy *policy,
 				  const struct question *q)
 {
@@ -156,7 +178,8 @@ static struct verdict decide_name(const struct policy *policy,
 	/* Rules add ports to what is public; what they say of 443 holds. */
 	if (!verdict.allow && policy->is_public &&
 	    (!q->port || q->port == 443) &&
-	    (!verdict.rule || verdict.reason == REASON_PORT))
+	    (!verdict.rule || verdict.reason == REASON_PORT) &&
+	    is_public_name(q->host))
 		return (struct verdict){ true, REASON_PUBLIC, NULL,
 					 REASON_RULE };
 	return verdict;

@@ -20,7 +20,6 @@
 #include "policy/tree.h"
 
 #define FILES_MAX     256
-#define PATH_TEXT_MAX 4096
 #define LIST_TEXT_MAX ((size_t)192 << 20)
 
 struct gatherer {
@@ -167,7 +166,12 @@ static int gather_from(struct gatherer *g, const char *path, const char *text,
 	const struct source quiet = { .origin = path, .err = &ignored };
 	const struct source source = { .origin = path, .err = g->err };
 	struct node *root = NULL;
-	int ret = tree_parse(text, len, &quiet, &root);
+	int ret;
+
+	/* Most name nothing, and need no second reading. */
+	if (!memmem(text, len, "extends", 7) && !memmem(text, len, "file", 4))
+		return 0;
+	ret = tree_parse(text, len, &quiet, &root);
 
 	if (ret == -EINVAL || !root)
 		return 0;
@@ -206,7 +210,7 @@ static int gather_file(struct gatherer *g, const struct place *place,
 {
 	size_t max = kind == BUNDLE_LIST ? LIST_TEXT_MAX : FILE_TEXT_MAX;
 	AUTO_FREE char *text = NULL;
-	char why[80];
+	char why[96];
 	size_t len = 0;
 	int ret;
 
@@ -221,7 +225,9 @@ static int gather_file(struct gatherer *g, const struct place *place,
 		ret = gather_text(g, kind, path, text, len);
 	if (ret != -EFBIG)
 		return ret;
-	snprintf(why, sizeof(why), "it is larger than %zu MiB", max >> 20);
+	snprintf(why, sizeof(why), "it is larger than %zu KiB, %s", max >> 10,
+		 kind == BUNDLE_LIST ? "split it"
+				     : "use wildcards, or lists under 'deny'");
 	return file_fault(g, place, path, why);
 }
 
@@ -239,4 +245,15 @@ int bundle_add_again(struct bundle *bundle, const char *path,
 	struct gatherer g = { .bundle = bundle, .err = reterr, .again = true };
 
 	return gather_file(&g, NULL, BUNDLE_FILE, path);
+}
+
+int bundle_add_policy_text(struct bundle *bundle, const char *origin,
+			   const char *text, size_t len,
+			   struct policy_error *reterr)
+{
+	struct gatherer g = { .bundle = bundle, .err = reterr };
+
+	if (len > FILE_TEXT_MAX)
+		return file_fault(&g, NULL, origin, "it is too large");
+	return gather_text(&g, BUNDLE_FILE, origin, text, len);
 }

@@ -15,8 +15,6 @@
 #include "policy/load_impl.h"
 #include "policy/presets.h"
 
-#define PATH_TEXT_MAX 4096
-
 enum {
 	T_VERSION,
 	T_NAME,
@@ -119,16 +117,18 @@ static int load_parent(const struct loader *l, const struct node *node,
 
 static int load_preset(const struct loader *l, const struct node *node)
 {
-	char all[400];
 	int i = preset_find(node->text);
-	const char *guess = preset_guess(node->text);
+	const char *guess;
 
 	if (i >= 0)
 		return draft_add_preset(l->draft, l, (size_t)i);
+	guess = preset_guess(node->text);
 	if (guess)
 		return FAULT(l, node, "unknown preset, did you mean '%s'?",
 			     guess);
-	return load_fault(l, node, "preset", preset_list(all, sizeof(all)));
+	return load_fault(l, node, "preset",
+			  "`sallyport presets` lists them; a file is written "
+			  "with a '/', like ./base.yaml");
 }
 
 static int load_extends(const struct loader *l, const struct node *list,
@@ -157,8 +157,8 @@ static int load_extends(const struct loader *l, const struct node *list,
 			parents = one;
 		else if (!settings_add(&parents, &one) && !own->upstream_given)
 			return FAULT(l, c,
-				     "another file has 'upstream' too, name "
-				     "the servers here");
+				     "another file has another 'upstream', "
+				     "name the servers here");
 		any = true;
 	}
 	if (ret == 0)
@@ -176,7 +176,9 @@ static int check_version(const struct loader *l, const struct node *root,
 			     "'version' is missing, add \"version: 1\"");
 	if (version->kind != NODE_SCALAR || !version->plain ||
 	    strcmp(version->text, "1") != 0)
-		return FAULT(l, version, "'version' is the number 1");
+		return FAULT(l, version,
+			     "'version' is the number 1, there is no other "
+			     "yet");
 	return 0;
 }
 

@@ -147,7 +147,7 @@ static int load_connect(const struct loader *l, const struct node *node,
 
 	if (!node)
 		return 0;
-	ret = expect_text(l, node, "connect");
+	ret = expect_scalar(l, node, "connect");
 	if (ret < 0)
 		return ret;
 	if (rule->wildcard)

@@ -34,6 +34,11 @@ static int unknown_key(const struct loader *l, const struct node *key,
 				     "out",
 				     key->text);
 	word_show(key->text, strlen(key->text), shown);
+	if (strchr(key->text, '.'))
+		return FAULT(l, key,
+			     "unknown key %s, a host is a value: write \"- "
+			     "host: NAME\"",
+			     shown);
 	if (guess)
 		return FAULT(l, key, "unknown key %s, did you mean '%s'?",
 			     shown, guess);
@@ -117,11 +122,9 @@ int load_word(const struct loader *l, const struct node *node, const char *what,
 	      const char *const words[], size_t n, size_t *ret_i)
 {
 	char all[120], shown[WORD_SHOWN_MAX];
-	int ret = expect_scalar(l, node, what);
+	bool scalar = node->kind == NODE_SCALAR && !node_is_null(node);
 
-	if (ret < 0)
-		return ret;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && scalar; i++) {
 		if (strcmp(node->text, words[i]) == 0) {
 			*ret_i = i;
 			return 0;
@@ -129,5 +132,6 @@ int load_word(const struct loader *l, const struct node *node, const char *what,
 	}
 	return FAULT(l, node, "'%s' is one of %s, not %s", what,
 		     word_join(words, n, all, sizeof(all)),
-		     word_show(node->text, strlen(node->text), shown));
+		     scalar ? word_show(node->text, strlen(node->text), shown)
+			    : node_type(node));
 }

@@ -107,7 +107,10 @@ static int load_plain_entry(const struct loader *l, const struct node *node,
 {
 	struct rule *rule;
 
-	if (!deny && preset_find(node->text) >= 0)
+	if (strncmp(node_type(node), "a text", 6) != 0)
+		return FAULT(l, node, "an entry is a host or a mapping, not %s",
+			     node_type(node));
+	if (!deny && !strchr(node->text, '.') && preset_find(node->text) >= 0)
 		return FAULT(l, node,
 			     "'%s' is a preset, write it under 'extends'",
 			     node->text);

@@ -8,8 +8,9 @@
 #include "base/wire.h"
 #include "policy/bundle.h"
 
-#define BUNDLE_MAX    ((size_t)256 << 20)
-#define FILE_TEXT_MAX ((size_t)10 << 20)
+#define BUNDLE_MAX ((size_t)256 << 20)
+/* What is parsed within a tenth of a second. */
+#define FILE_TEXT_MAX ((size_t)512 << 10)
 
 struct part {
 	uint8_t kind;		   /* enum bundle_kind, not checked */

@@ -60,8 +60,11 @@ static bool bad_escape(const char *at, size_t len)
 {
 	static const char *const bad[] = { "%2f", "%5c", "%25", "%3b", "%00" };
 
+	if (len < 3 || !isxdigit((unsigned char)at[1]) ||
+	    !isxdigit((unsigned char)at[2]))
+		return true;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		if (len >= 3 && strncasecmp(at, bad[i], 3) == 0)
+		if (strncasecmp(at, bad[i], 3) == 0)
 			return true;
 	return false;
 }

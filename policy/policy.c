@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/nameset.h"
 #include "policy/rule.h"
 
 const char *door_word(enum door door)
@@ -38,6 +39,7 @@ void rule_free(struct rule *rule)
 	free(rule->host);
 	free(rule->ports);
 	free(rule->addresses);
+	nameset_free(rule->list);
 	texts_free(&rule->methods);
 	texts_free(&rule->paths);
 	free(rule->text);

@@ -41,7 +41,7 @@ static const char *parse_port(const char **at, uint16_t *ret_port)
 	unsigned value = 0;
 	const char *p = *at;
 
-	if (*p < '0' || *p > '9')
+	if (*p < '0' || *p > '9' || (*p == '0' && p[1] == 'x'))
 		return "a port is a number from 1 to 65535, or a range \"a-b\"";
 	if (*p == '0')
 		return p[1] >= '0' && p[1] <= '9'

@@ -48,10 +48,3 @@ const char *preset_guess(const char *word)
 
 	return word_guess(word, list, names(list));
 }
-
-char *preset_list(char *buf, size_t cap)
-{
-	const char *list[PRESETS_MAX];
-
-	return word_join(list, names(list), buf, cap);
-}

@@ -23,7 +23,5 @@ extern const size_t preset_count;
 int preset_find(const char *name);
 /* The preset that @word was probably meant to be, or NULL. */
 const char *preset_guess(const char *word);
-/* "anthropic, debian, ..." */
-char *preset_list(char *buf, size_t cap);
 
 #endif

@@ -86,7 +86,7 @@ static const struct reason_info table[REASON_COUNT] = {
 	[REASON_RECORD_TYPE] = { "record_type", false,
 		0, "", "", SOCKS_NOT_ALLOWED, ALERT_ACCESS_DENIED,
 		NODATA, EDE_NONE,
-		"only A and AAAA records are answered" },
+		"records of this type are not answered" },
 	[REASON_ECH] = DENIED("ech",
 		"an encrypted ClientHello would hide the host's name"),
 	[REASON_MALFORMED] = { "malformed", false,
@@ -110,7 +110,7 @@ static const struct reason_info table[REASON_COUNT] = {
 	[REASON_LIMIT_RATE] = { "limit_rate", false,
 		429, "Too Many Requests", "http_request_denied", SOCKS_GENERAL,
 		ALERT_INTERNAL_ERROR, REFUSED, EDE_BLOCKED,
-		"too many questions a second" },
+		"too many questions or connections a second" },
 	[REASON_TIMEOUT] = { "timeout", false,
 		504, "Gateway Timeout", "connection_timeout",
 		SOCKS_HOST_UNREACHABLE, ALERT_INTERNAL_ERROR, SERVFAIL,
@@ -169,24 +169,26 @@ static const char *fixed_hint(enum reason reason)
 	case REASON_NO_NAME:
 		return "use a client that sends SNI (TLS) or Host (HTTP)";
 	case REASON_RECORD_TYPE:
-		return "nothing to allow: programs need A or AAAA only";
+		return "programs need A or AAAA; a rule may list TXT, MX "
+		       "or SRV under dns.types";
 	case REASON_ECH:
 		return "switch off encrypted ClientHello in the client";
 	case REASON_MALFORMED:
 		return "nothing to allow: the client's message has to be fixed";
 	case REASON_PROTOCOL:
-		return "port 443 is for TLS, port 80 for HTTP/1.1; allow "
-		       "another port for other protocols";
+		return "port 443 is for TLS, port 80 for HTTP/1.1; another "
+		       "protocol needs 'protocol' in its rule";
 	case REASON_SELF:
 		return "nothing to allow: the gateway is never a destination";
 	case REASON_LIMIT_CONNECTIONS:
-		return "close connections, or start fewer at once";
+		return "close connections, or raise the limit in the policy";
 	case REASON_LIMIT_BYTES:
 		return "raise the byte budget in the policy";
 	case REASON_LIMIT_NAMES:
-		return "name the hosts one by one instead of by a wildcard";
+		return "name the hosts one by one instead of by a wildcard, "
+		       "or raise the limit in the policy";
 	case REASON_LIMIT_RATE:
-		return "ask again in a second";
+		return "slow down, or raise the limit in the policy";
 	case REASON_RESOLVE_FAILED:
 		return "check the name, and the name servers of this machine";
 	case REASON_CONNECT_FAILED:

@@ -34,6 +34,8 @@ struct rule {
 	char *host;	      /* canonical, without "*."; NULL: a literal */
 	struct cidr literal;  /* where host and list are NULL */
 	struct nameset *list; /* of a deny list: it owns it; text is its path */
+	size_t skipped;	      /* lines of it that are no names */
+	uint32_t first_skipped_line;
 	/* Sorted and merged; none: every port, which only a deny rule has. */
 	struct port_range *ports;
 	size_t port_count;

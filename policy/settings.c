@@ -13,7 +13,7 @@
 
 static const struct limits default_limits = {
 	.connections = 256,
-	.connections_per_second = 100,
+	.connections_per_second = 1000,
 	.names = 4000,
 	.names_per_wildcard = 64,
 	.dns_per_second = 200,
@@ -41,6 +41,20 @@ static void copy_upstream(struct settings *to, const struct settings *from)
 	to->upstream_count = from->upstream_count;
 }
 
+/* Two ways may lead to one file. */
+static bool same_upstream(const struct settings *a, const struct settings *b)
+{
+	size_t n = a->upstream_count;
+
+	if (n != b->upstream_count || a->upstream_system != b->upstream_system)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!ip_equal(&a->upstream[i], &b->upstream[i]) ||
+		    a->upstream_port[i] != b->upstream_port[i])
+			return false;
+	return true;
+}
+
 bool settings_add(struct settings *to, const struct settings *more)
 {
 	all_say(&to->is_public, more->is_public);
@@ -62,11 +76,10 @@ bool settings_add(struct settings *to, const struct settings *more)
 	}
 	if (!*to->name)
 		memcpy(to->name, more->name, sizeof(to->name));
-	if (!more->upstream_given)
-		return true;
-	if (to->upstream_given)
-		return false;
-	copy_upstream(to, more);
+	if (to->upstream_given && more->upstream_given)
+		return same_upstream(to, more);
+	if (more->upstream_given)
+		copy_upstream(to, more);
 	return true;
 }
 

@@ -13,7 +13,7 @@
 #include <yaml.h>
 
 #define DEPTH_MAX 8
-#define NODES_MAX 1000000
+#define NODES_MAX 120000
 
 struct builder {
 	yaml_parser_t parser;
@@ -114,7 +114,9 @@ static int add_node(struct builder *b, enum node_kind kind,
 	struct node *node, *parent;
 
 	if (++b->nodes > NODES_MAX)
-		return fault_at(b, mark, "too many entries, split the policy");
+		return fault_at(
+			b, mark,
+			"too many entries, use wildcards, or lists under 'deny'");
 	node = calloc(1, sizeof(*node));
 	if (!node)
 		return -ENOMEM;
@@ -264,6 +266,11 @@ int tree_parse(const char *text, size_t len, const struct source *source,
 		return -ENOMEM;
 	/* Told, not guessed: UTF-16 is refused as bad UTF-8. */
 	yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
+	/* Then nobody looks for a byte order mark either. */
+	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+		b.text = text += 3;
+		b.len = len -= 3;
+	}
 	yaml_parser_set_input_string(&b.parser, (const unsigned char *)text,
 				     len);
 	ret = build(&b);
@@ -305,7 +312,9 @@ const char *node_type(const struct node *node)
 		return "nothing";
 	if (!node->plain)
 		return "a text";
-	if (is_one_of(node->text, boolean,
+	/* Most texts are neither: said without looking at each word. */
+	if (strlen(node->text) <= 5 &&
+	    is_one_of(node->text, boolean,
 		      sizeof(boolean) / sizeof(boolean[0])))
 		return "a boolean (quote it if it is a text)";
 	if (node->text[strspn(node->text, "0123456789")] == '\0')

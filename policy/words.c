@@ -86,15 +86,20 @@ const char *word_guess(const char *word, const char *const list[], size_t n)
 
 char *word_join(const char *const list[], size_t n, char *buf, size_t cap)
 {
+	static const char more[] = ", ...";
 	size_t at = 0;
 
 	buf[0] = '\0';
-	for (size_t i = 0; i < n && at < cap; i++) {
-		int len = snprintf(buf + at, cap - at, "%s%s", i ? ", " : "",
-				   list[i]);
-		if (len < 0)
+	for (size_t i = 0; i < n; i++) {
+		size_t room = i + 1 < n ? sizeof(more) : 1;
+		size_t len = strlen(list[i]) + (i ? 2 : 0);
+
+		if (at + len + room > cap) {
+			snprintf(buf + at, cap - at, "%s", i ? more : "...");
 			break;
-		at += (size_t)len;
+		}
+		at += (size_t)snprintf(buf + at, cap - at, "%s%s",
+				       i ? ", " : "", list[i]);
 	}
 	return buf;
 }

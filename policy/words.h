@@ -16,7 +16,8 @@ char *word_show(const char *text, size_t len, char *buf);
 /* The word of @list that @word was probably meant to be, or NULL. */
 const char *word_guess(const char *word, const char *const list[], size_t n);
 
-/* "a, b, c". Returns @buf, always terminated. */
+/* "a, b, c", or "a, b, ..." where @cap is too small for all. Returns @buf,
+ * always terminated. */
 char *word_join(const char *const list[], size_t n, char *buf, size_t cap);
 
 #endif

@@ -41,12 +41,13 @@ static struct flow_ask ask_of(const struct exchange *x, const struct judged *j)
 		.src_ip = c->src_ip,
 		.src_port = c->src_port,
 		.host = x->host[0] ? x->host : NULL,
-		.address = x->address,
+		.address = c->names_at.len ? c->names_at : x->address,
 		.port = x->port,
 		.protocol = "http",
 		.method = j->method[0] ? j->method : NULL,
 		.target = j->path[0] ? j->path : NULL,
 		.websocket = j->req.websocket,
+		.another = x->asked,
 		.fold = c->fold,
 	};
 }
@@ -181,6 +182,7 @@ static bool start_flow(struct exchange *x, const struct judged *j)
 	x->up = x->down = x->told = 0;
 	x->told_at = exchange_now();
 	exchange_phase(x, EXCHANGE_DECIDE);
+	x->asked = true;
 	flow = flow_start(x->config.base, x->config.services, &ask, on_flow, x);
 	if (!flow) {
 		exchange_cut(x, "error");
@@ -235,6 +237,29 @@ static bool judge(struct exchange *x, struct judged *j)
 	return accept_request(x, j);
 }
 
+static enum protocol protocol_of(const struct buf *in)
+{
+	return sniff_protocol((const uint8_t *)in->data + in->start,
+			      buf_len(in));
+}
+
+/* A head that will never be whole is not waited for. */
+static bool never_whole(const struct buf *in)
+{
+	const enum protocol protocol = protocol_of(in);
+
+	return protocol == PROTOCOL_OTHER || protocol == PROTOCOL_SOCKS5;
+}
+
+static bool refuse_other(struct exchange *x, struct judged *j)
+{
+	set_authority(x, NULL);
+	x->head = false;
+	j->req.websocket = false;
+	j->req.shown[0] = '\0';
+	return refuse(x, j, REASON_PROTOCOL, 0, "not HTTP/1");
+}
+
 bool exchange_step_head(struct exchange *x)
 {
 	struct side *client = &x->side[CLIENT];
@@ -243,11 +268,14 @@ bool exchange_step_head(struct exchange *x)
 
 	j.method[0] = j.path[0] = '\0';
 	x->answered = false;
+	if (protocol_of(in) == PROTOCOL_TLS)
+		return refuse_other(x, &j);
 	switch (http_request_parse(in->data + in->start, buf_len(in), &j.req,
 				   &j.error)) {
 	case SNIFF_MORE:
-		if (client->eof)
-			exchange_phase(x, EXCHANGE_OVER);
+		if (!client->eof)
+			return never_whole(in) && refuse_other(x, &j);
+		exchange_phase(x, EXCHANGE_OVER);
 		return false;
 	case SNIFF_DONE:
 		return judge(x, &j);

@@ -86,6 +86,7 @@ static struct flow *flow_new(const struct services *services,
 	flow->src_port = ask->src_port;
 	flow->port = ask->port;
 	flow->websocket = ask->websocket;
+	flow->another = ask->another;
 	if (!ask->host)
 		flow->ip = flow->asked = ask->address;
 	if (ask->sandbox) {
@@ -170,9 +171,10 @@ void flow_record_refusal(const struct services *services,
 		.target = ask->target,
 		.detail = detail,
 	};
+	const bool often = reason == REASON_LIMIT_CONNECTIONS ||
+			   reason == REASON_LIMIT_RATE;
 
-	if (ask->fold && (reason == REASON_LIMIT_CONNECTIONS ||
-			  reason == REASON_LIMIT_RATE))
+	if (ask->fold && often)
 		fold_record(ask->fold, &event);
 	else
 		services->record(services->ctx, &event, NULL);

@@ -266,7 +266,7 @@ static struct verdict decide(struct flow *flow, struct sandbox *sandbox,
 
 	if (!verdict.allow)
 		return verdict;
-	if (flow->method &&
+	if (flow->another &&
 	    !services->rate(services->ctx, sandbox, RATE_CONNECTIONS))
 		reason = REASON_LIMIT_RATE;
 	else if (flow->host)

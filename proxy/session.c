@@ -94,7 +94,7 @@ struct flow_ask session_asks(const struct session *s)
 		.src_ip = s->c.src_ip,
 		.src_port = s->c.src_port,
 		.host = *s->host ? s->host : NULL,
-		.address = s->address,
+		.address = s->several ? s->c.dst_ip : s->address,
 		.port = s->port,
 		.protocol = protocol_word(s->agree.protocol),
 		.sni = *s->agree.sni ? s->agree.sni : NULL,

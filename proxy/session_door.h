@@ -58,6 +58,7 @@ struct session {
 	uint16_t port;
 	char shown[256]; /* as sent, where it is malformed */
 	bool several; /* names were answered with c.dst_ip: one of them it is */
+	bool doubted; /* RELAY: the first message was unclear for a while */
 	bool settled; /* RELAY, a tunnel: the first message agreed */
 	struct agree agree;
 	struct policy *policy; /* @agree's; a reload must not take it away */

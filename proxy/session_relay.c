@@ -148,6 +148,10 @@ static enum sniff incomplete(struct session *s, const uint8_t *data, size_t len,
 {
 	enum sniff found = agree_incomplete(&s->agree, data, len, ended);
 
+	/* More time is given once. */
+	if (found == SNIFF_MORE && s->doubted)
+		found = agree_late(&s->agree, "first message never completed");
+	s->doubted = true;
 	if (found == SNIFF_BAD)
 		return refuse(s);
 	if (found == SNIFF_DONE)
@@ -228,6 +232,7 @@ void session_tunnel(struct session *s, int server_fd)
 	int fd = steal_fd(&s->fd);
 
 	s->state = SESSION_RELAY;
+	s->doubted = !limits.unclear_ms;
 	if (tunnel_new(s->c.base, fd, server_fd, unread(s), s->len - s->used,
 		       &limits, &held, s, &s->tunnel)) {
 		s->tunnel = NULL;

@@ -46,21 +46,19 @@ const struct session_form form_raw = { raw_refuse, NULL };
  * known before: that it is TLS has to fit. */
 static bool take_name(struct session *s)
 {
-	const char *detail = NULL;
-	enum reason reason = REASON_PROTOCOL;
-
 	if (s->several && !vet_name_at(s->c.services, s->c.sandbox,
 				       &s->c.dst_ip, s->agree.sni)) {
-		reason = REASON_NAME_MISMATCH;
-		detail = "TLS names a host that does not have this address";
+		session_deny(s, REASON_NAME_MISMATCH, 0,
+			     "TLS names a host that does not have this "
+			     "address");
+		return false;
 	}
 	memcpy(s->host, s->agree.sni, sizeof(s->host));
 	s->agree.host = s->host;
-	if (!detail && session_ahead(s) == WANTED_HTTP)
-		detail = "TLS where HTTP/1 is wanted";
-	if (detail)
-		session_deny(s, reason, 0, detail);
-	return !detail;
+	if (session_ahead(s) != WANTED_HTTP)
+		return true;
+	session_deny(s, REASON_PROTOCOL, 0, "TLS where HTTP/1 is wanted");
+	return false;
 }
 
 /* Nothing leaves before the hello is complete and agrees. */

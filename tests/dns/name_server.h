@@ -11,6 +11,7 @@
  *	noedns		FORMERR to questions with OPT
  *	priv mixed meta	addresses that must not be dialled (mixed: one may)
  *	alias		a CNAME to elsewhere
+ *	ten		ten addresses
  *	zero		a TTL of 0
  *
  * and, asked for TXT, MX or SRV:
@@ -215,6 +216,12 @@ static inline uint16_t server_records(const struct asked *asked,
 		server_rr(b, 1, 77, "\x0a\0\0\1", 4);
 		server_rr(b, 1, 77, "\x5d\xb8\xd8\x22", 4);
 		return 2;
+	}
+	if (a && server_is(asked, "ten")) {
+		for (uint8_t i = 0; i < 10; i++)
+			server_rr(b, 1, 500, (uint8_t[]){ 0x5d, 0xb8, 0xd8, i },
+				  4);
+		return 10;
 	}
 	if (server_is(asked, "alias")) {
 		server_rr(b, 5, 33, "\6target\3net\0", 12);

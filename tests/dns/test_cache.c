@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "dns/cache.h"
-#include "dns/hash.h"
 #include "dns/message.h"
 #include "dns/quota.h"
 #include "dns/special.h"

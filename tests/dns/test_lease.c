@@ -407,25 +407,39 @@ static void test_pairs_corrupt(void **state)
 	}
 }
 
-/* A pair copied to another place, or one more time, does not hold. */
+/* A pair that was copied to another place does not hold; nor does one that is
+ * there twice. */
 static void test_pairs_copied(void **state)
 {
-	AUTO_FD int fd = file();
-	struct lease_table *table = attach(fd);
-	const char *name[4];
-	uint8_t pair[PAIR_LEN];
+	AUTO_FD int fd = file(), other = file();
+	struct lease_table *table = attach(fd), *twin = attach(other);
+	const char *name[4], *host;
+	struct ip ip;
+	uint8_t pair[PAIR_LEN], none[PAIR_LEN] = { 0 };
 
 	(void)state;
 	admit(table, "ok.com");
+	admit(twin, "ok.com");
 	assert_int_equal(bind_to(table, "ok.com", "93.184.216.34"), 0);
+	assert_int_equal(bind_to(twin, "ok.com", "93.184.216.99"), 0);
+	assert_int_equal(bind_to(twin, "ok.com", "93.184.216.34"), 0);
 	lease_table_free(table);
-	assert_int_equal(pread(fd, pair, PAIR_LEN, PAIRS_AT), PAIR_LEN);
+	lease_table_free(twin);
+	/* Whole and right, for its place: the second of the same. */
+	assert_int_equal(pread(other, pair, PAIR_LEN, PAIRS_AT + PAIR_LEN),
+			 PAIR_LEN);
 	corrupt(fd, PAIRS_AT + PAIR_LEN, pair, PAIR_LEN);
 	table = attach(fd);
 	assert_int_equal(names_at(table, "93.184.216.34", name), 1);
+	assert_true(lease_pair_at(table, 0, &host, &ip));
+	assert_string_equal(host, "ok.com");
+	assert_true(lease_pair_at(table, 1, &host, &ip));
+	assert_null(host);
 	lease_table_free(table);
-	memset(pair, 0, sizeof(pair));
-	corrupt(fd, PAIRS_AT, pair, PAIR_LEN);
+	/* Moved */
+	assert_int_equal(pread(fd, pair, PAIR_LEN, PAIRS_AT), PAIR_LEN);
+	corrupt(fd, PAIRS_AT, none, PAIR_LEN);
+	corrupt(fd, PAIRS_AT + PAIR_LEN, pair, PAIR_LEN);
 	table = attach(fd);
 	assert_int_equal(names_at(table, "93.184.216.34", name), 0);
 	lease_table_free(table);

@@ -242,6 +242,8 @@ static void test_records_coalesced(void **state)
 	run_until_done(&addresses, 1, 5);
 	assert_int_equal(asker[3].done + asker[7].done, 0);
 	assert_int_equal(asker[5].lookup.count, 2);
+	assert_int_equal(asker[5].lookup.record[0].len, 3);
+	assert_int_equal(asker[6].lookup.record[0].len, 2 + 8);
 	/* TXT, MX, A, AAAA; perhaps the one that was cancelled. */
 	assert_in_range(server_count(server), 4, 5);
 	/* Those that wait when it ends get an error. */

@@ -171,9 +171,10 @@ static void test_doors_and_expiry(void **state)
 
 /* --- connect -------------------------------------------------------------- */
 
-#define CONNECT                  \
-	"version: 1\n%sallow:\n" \
-	"  - {host: llm.example, ports: [80], connect: 127.0.0.1:11434}\n"
+#define CONNECT                                 \
+	"version: 1\n%sallow:\n"                \
+	"  - {host: llm.example, ports: [80], " \
+	"connect: 127.0.0.1:11434, dns: {types: [TXT]}}\n"
 
 static void test_connect(void **state)
 {
@@ -199,7 +200,9 @@ static void test_connect(void **state)
 		describe_reply(got, sizeof(got));
 		assert_string_equal(got, "NOERROR");
 		ask("llm.example", 16, NULL);
-		assert_null(strstr(fake.log, "resolve"));
+		assert_string_equal(fake.log,
+				    QUERY("llm.example deny record_type "
+					  "type 16 rcode 0"));
 		ask("1.0.18.198.in-addr.arpa", 12, NULL);
 		describe_reply(got, sizeof(got));
 		assert_string_equal(got, "NOERROR llm.example.");

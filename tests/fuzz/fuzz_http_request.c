@@ -76,7 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct http_request req;
 	struct http_error error = { .status = 0 };
 	AUTO_FREE char *copy = malloc(size + 1);
-	char path[HTTP_HEAD_MAX], canonical[HOST_MAX + 1];
+	char path[HTTP_HEAD_MAX], again[HTTP_HEAD_MAX];
+	char canonical[HOST_MAX + 1];
 	size_t head;
 
 	memcpy(copy, data, size);
@@ -99,8 +100,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	      strcmp(canonical, req.host) == 0));
 	read_body(&req, copy + head, size - head);
 	if (!req.connect && req.form != HTTP_ASTERISK &&
-	    !http_path_canonical(req.path, path, sizeof(path)))
+	    !http_path_canonical(req.path, path, sizeof(path))) {
+		struct http_text text = { path, strlen(path) };
+
+		must(!http_path_canonical(text, again, sizeof(again)));
+		must(!strcmp(path, again));
 		write_anew(&req, path);
+	}
 	must(http_request_parse(copy, head - 1, &req, &error) == SNIFF_MORE);
 	return 0;
 }

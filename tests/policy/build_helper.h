@@ -21,10 +21,9 @@ static inline int build_pieces(const struct piece *piece,
 			       struct policy_error *reterr)
 {
 	static const char *const origin[] = {
-		[BUNDLE_FILE] = "p.yaml",
-		[BUNDLE_ALLOW] = "--allow",
-		[BUNDLE_DENY] = "--deny",
-		[BUNDLE_PERMIT] = "--permit",
+		[BUNDLE_FILE] = "p.yaml",   [BUNDLE_ALLOW] = "--allow",
+		[BUNDLE_DENY] = "--deny",   [BUNDLE_PERMIT] = "--permit",
+		[BUNDLE_LIST] = "list.txt",
 	};
 	struct bundle bundle = { 0 };
 	int ret = 0;
@@ -43,6 +42,22 @@ static inline struct policy *build_yaml(const char *yaml)
 	struct policy *policy = NULL;
 	struct policy_error err = { "" };
 	struct piece piece[] = { { BUNDLE_FILE, yaml }, { 0, NULL } };
+	int ret = build_pieces(piece, &policy, &err);
+
+	if (ret != 0)
+		print_error("%d: %s\n", ret, err.text);
+	assert_int_equal(ret, 0);
+	return policy;
+}
+
+/* @yaml may deny by the file list.txt, which has @list in it. */
+static inline struct policy *build_with_list(const char *yaml, const char *list)
+{
+	struct policy *policy = NULL;
+	struct policy_error err = { "" };
+	struct piece piece[] = { { BUNDLE_FILE, yaml },
+				 { BUNDLE_LIST, list },
+				 { 0, NULL } };
 	int ret = build_pieces(piece, &policy, &err);
 
 	if (ret != 0)

@@ -141,7 +141,8 @@ static const struct {
 	{ V "dns: {upstream: [\"9.9.9.9:0\"]}\n", "p.yaml:2:18: ", "server" },
 	{ V "extends: github\n", "p.yaml:2:10: ", "a list" },
 	{ V "extends: [githb]\n", "p.yaml:2:11: ", "did you mean 'github'?" },
-	{ V "extends: [nosuchthing]\n", "p.yaml:2:11: ", "anthropic, debian" },
+	{ V "extends: [nosuchthing]\n",
+	  "p.yaml:2:11: ", "`sallyport presets` lists them" },
 	/* YAML itself */
 	{ V "allow: &a [a.b]\n", "p.yaml:2:8: ", "anchors" },
 	{ V "allow: *a\n", "p.yaml:2:8: ", "quote a wildcard" },
@@ -260,7 +261,7 @@ static void test_good(void **state)
 			   "      lines\n"
 			   "  - db\n"
 			   "deny:\n");
-	struct question q = { .host = "registry.npmjs.org", .port = 443 };
+	struct question q = { .host = "any.npmjs.org", .port = 443 };
 	struct verdict v = policy_decide(policy, &q);
 
 	(void)state;
@@ -271,7 +272,7 @@ static void test_good(void **state)
 	assert_true(policy_decide(policy, &q).allow);
 	q = (struct question){ .host = "db", .port = 80 };
 	assert_true(policy_decide(policy, &q).allow);
-	q = (struct question){ .host = "deb.debian.org", .port = 80 };
+	q = (struct question){ .host = "any.debian.org", .port = 80 };
 	assert_true(policy_decide(policy, &q).allow);
 	policy_unref(policy);
 }
@@ -287,12 +288,12 @@ static void test_many(void **state)
 
 	(void)state;
 	fputs(V "allow:\n", f);
-	for (int i = 0; i < 20000; i++)
+	for (int i = 0; i < 9000; i++)
 		fprintf(f, "- h%d.example.com\n- address: 10.%d.%d.0/24\n", i,
 			i / 256, i % 256);
 	assert_int_equal(fflush(f), 0);
 	assert_int_equal(build_bytes(text, len, &policy, &err), 0);
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < 9000; i++) {
 		char host[64];
 		struct question q = { .host = host, .port = 443 };
 

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "policy/diff.h"
+#include "policy/lint.h"
 #include "tests/policy/build_helper.h"
 
 /* The linker sends the library's calls here (--wrap, see CMakeLists.txt). */
@@ -112,10 +114,46 @@ static void test_every_allocation(void **state)
 	bundle_free(&bundle);
 }
 
+/* Nor half of what lint and diff have to say. */
+static void test_lint_and_diff(void **state)
+{
+	struct policy *was = build_yaml("version: 1\nallow: ['*.co.uk', "
+					"'*.com']\ndeny: [x.test]\n");
+	struct policy *is = build_yaml(
+		"version: 1\nlimits: {names: 9}\nallow:\n - {host: a.test, "
+		"ports: [1-9, 20]}\n - {address: 9.0.0.0/8, ports: [7]}\n");
+	struct findings found;
+	struct differences all;
+	long n = 0;
+	int ret;
+
+	(void)state;
+	do {
+		calls_left = n++;
+		ret = policy_lint(was, 1, &found);
+		calls_left = -1;
+		assert_true(ret == 0 || ret == -ENOMEM);
+	} while (ret < 0);
+	assert_true(n > 2 && found.count >= 4);
+	findings_free(&found);
+	n = 0;
+	do {
+		calls_left = n++;
+		ret = policy_diff(was, is, 1, &all);
+		calls_left = -1;
+		assert_true(ret == 0 || ret == -ENOMEM);
+	} while (ret < 0);
+	assert_true(n > 10 && all.count >= 6);
+	differences_free(&all);
+	policy_unref(was);
+	policy_unref(is);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_allocation),
+		cmocka_unit_test(test_lint_and_diff),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

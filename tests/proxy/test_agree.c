@@ -131,6 +131,185 @@ static void test_rows(void **state)
 	}
 }
 
+#define REFUSED                          \
+	SNIFF_BAD, SNIFF_BAD, SNIFF_BAD, \
+	{                                \
+		false                    \
+	}
+
+/* What a rule may want, on ports that would want something else. */
+static const struct {
+	const char *host; /* NULL: ADDRESS */
+	uint16_t port;
+	enum wanted wanted;
+	const char *text; /* NULL: a hello, with */
+	const char *name;
+	enum sniff want, late, last; /* at once, after a while, at the end */
+	bool still[4];		     /* by enum wanted, if it may pass */
+} wants[] = {
+	{ "ok.test",
+	  80,
+	  WANTED_TLS,
+	  NULL,
+	  "ok.test",
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  { false, true, false, true } },
+	{ "ok.test", 80, WANTED_TLS, NULL, NULL, REFUSED },
+	{ "ok.test", 80, WANTED_TLS, NULL, "evil.test", REFUSED },
+	{ "ok.test", 80, WANTED_TLS, "GET / HTTP/1.1\r\n", NULL, REFUSED },
+	{ "ok.test", 8443, WANTED_TLS, "SSH-2.0-x\r\n", NULL, REFUSED },
+	{ "ok.test",
+	  8443,
+	  WANTED_TLS,
+	  "\x16",
+	  NULL,
+	  SNIFF_MORE,
+	  SNIFF_BAD,
+	  SNIFF_BAD,
+	  { false } },
+	{ "ok.test",
+	  443,
+	  WANTED_HTTP,
+	  "GET / HTTP/1.1\r\n",
+	  NULL,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  { false, false, false, true } },
+	{ "ok.test", 443, WANTED_HTTP, NULL, "ok.test", REFUSED },
+	{ "ok.test", 443, WANTED_HTTP, "SSH-2.0-x\r\n", NULL, REFUSED },
+	{ "ok.test",
+	  443,
+	  WANTED_HTTP,
+	  "G",
+	  NULL,
+	  SNIFF_MORE,
+	  SNIFF_BAD,
+	  SNIFF_BAD,
+	  { false } },
+	{ "ok.test",
+	  443,
+	  WANTED_ANY,
+	  "",
+	  NULL,
+	  SNIFF_MORE,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  { false, false, false, true } },
+	{ "ok.test",
+	  443,
+	  WANTED_ANY,
+	  "G",
+	  NULL,
+	  SNIFF_MORE,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  { false, false, false, true } },
+	{ "ok.test",
+	  80,
+	  WANTED_ANY,
+	  "\x16",
+	  NULL,
+	  SNIFF_MORE,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  { false, false, false, true } },
+	{ "ok.test",
+	  80,
+	  WANTED_ANY,
+	  "\x16\x03",
+	  NULL,
+	  SNIFF_MORE,
+	  SNIFF_MORE,
+	  SNIFF_BAD,
+	  { false } },
+	{ "ok.test",
+	  8443,
+	  WANTED_ANY,
+	  "SSH-2.0-x\r\n",
+	  NULL,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  { true, false, false, true } },
+	{ "ok.test",
+	  8443,
+	  WANTED_ANY,
+	  NULL,
+	  NULL,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  { false, false, false, true } },
+	{ "ok.test",
+	  8443,
+	  WANTED_ANY,
+	  NULL,
+	  "ok.test",
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  { true, true, false, true } },
+	{ "ok.test", 443, WANTED_ANY, NULL, "evil.test", REFUSED },
+	{ "ok.test", 443, WANTED_ANY, "PRI * HTTP/2.0\r\n", NULL, REFUSED },
+	{ "ok.test",
+	  443,
+	  WANTED_ANY,
+	  "\x16\x03\x01\0\x01\x02",
+	  NULL,
+	  SNIFF_MORE,
+	  SNIFF_MORE,
+	  SNIFF_BAD,
+	  { false } },
+	{ NULL,
+	  443,
+	  WANTED_ANY,
+	  NULL,
+	  "ok.test",
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  SNIFF_DONE,
+	  { true, true, false, true } },
+	{ NULL, 443, WANTED_ANY, NULL, "evil.test", REFUSED },
+};
+
+static void test_wanted(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wants); i++) {
+		struct agree a = { .policy = policy,
+				   .host = wants[i].host,
+				   .port = wants[i].port,
+				   .wanted = wants[i].wanted,
+				   .door = DOOR_CONNECT };
+		const struct hello_spec spec = { .name = wants[i].name };
+		uint8_t buf[512];
+		size_t len;
+
+		if (!wants[i].host)
+			ip_parse(ADDRESS, &a.address);
+		len = hello_make(&spec, buf, sizeof(buf));
+		if (wants[i].text) {
+			len = strlen(wants[i].text);
+			memcpy(buf, wants[i].text, len);
+		}
+		print_message("row %zu\n", i);
+		assert_int_equal(agree_check(&a, buf, len), wants[i].want);
+		if (wants[i].want == SNIFF_BAD)
+			continue;
+		assert_int_equal(agree_incomplete(&a, buf, len, false),
+				 wants[i].late);
+		assert_int_equal(agree_incomplete(&a, buf, len, true),
+				 wants[i].last);
+		for (int j = 0; j < 4 && wants[i].last == SNIFF_DONE; j++) {
+			a.wanted = (enum wanted)j;
+			assert_int_equal(agree_still(&a), wants[i].still[j]);
+		}
+	}
+}
+
 /* A buffer that is full has a verdict. */
 static void test_full(void **state)
 {
@@ -152,6 +331,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_wanted),
 		cmocka_unit_test(test_full),
 	};
 

@@ -38,13 +38,25 @@ static void test_path(void **state)
 		{ "/.", "/" },
 		{ "/...", "/..." },
 		{ "/.a/..b", "/.a/..b" },
-		{ "/@s%2fname", "/@s%2fname" },
+		{ "/@s%2fname", "/@s%2Fname" },
+		{ "/%61%2D%5f%7E%2e/%39%5A", "/a-_~./9Z" },
+		{ "/%c3%a4%20%3a%00", "/%C3%A4%20%3A%00" },
+		{ "/%252e%252e/b", "/%252e%252e/b" },
+		{ "/%2e%2E%2f..", "/..%2F.." },
+		{ "/a%2F..%2fb", "/a%2F..%2Fb" },
+		{ "/a?%61=%2f", "/a?%61=%2f" },
+		{ "/a//b\\c", "/a//b\\c" },
 		{ "/a;x", "/a;x" },
 		{ "/..", NULL },
 		{ "/a/../../b", NULL },
 		{ "/%2e%2e/b", NULL },
 		{ "/a/..;x/b", NULL },
 		{ "/a/%2e%2e;/b", NULL },
+		{ "/%", NULL },
+		{ "/a%2", NULL },
+		{ "/%zz", NULL },
+		{ "/%%32%66", NULL },
+		{ "/a%2/f", NULL },
 	};
 	char buf[64];
 
@@ -58,6 +70,11 @@ static void test_path(void **state)
 		if (row[i].to) {
 			assert_null(detail);
 			assert_string_equal(buf, row[i].to);
+			text = (struct http_text){ row[i].to,
+						   strlen(row[i].to) };
+			assert_null(
+				http_path_canonical(text, buf, sizeof(buf)));
+			assert_string_equal(buf, row[i].to); /* once is all */
 		} else {
 			assert_non_null(detail);
 		}

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ struct note {
 	char rule_text[80];
 	struct ip ip;
 	char host[300], sni[300], detail[300], protocol[16];
+	char target[300];
 	uint64_t up, down;
 	uint16_t port;
 };
@@ -75,6 +77,7 @@ struct world {
 	const char *at[4];
 	char resolved[300]; /* the last name that was looked up */
 	bool resolver_silent;
+	const char *answer[4]; /* addresses; none: ORIGIN */
 };
 
 static inline void copy_text(char *to, size_t cap, const char *from)
@@ -103,6 +106,7 @@ static inline void world_record(void *ctx, const struct audit_event *event,
 		n->port = event->dst_port;
 		copy_text(n->host, sizeof(n->host), event->host);
 		copy_text(n->sni, sizeof(n->sni), event->sni);
+		copy_text(n->target, sizeof(n->target), event->target);
 		copy_text(n->detail, sizeof(n->detail), event->detail);
 		copy_text(n->protocol, sizeof(n->protocol), event->protocol);
 	}
@@ -128,14 +132,20 @@ static inline void world_resolve(void *ctx, const char *host,
 		return;
 	ip_parse(ORIGIN, &lookup->ip[0]);
 	lookup->count = w->resolve_status ? 0 : 1;
+	for (size_t i = 0; i < ARRAY_SIZE(w->answer) && w->answer[i]; i++) {
+		ip_parse(w->answer[i], &lookup->ip[i]);
+		lookup->count = i + 1;
+	}
 	lookup->ttl = 60;
 	lookup->wait.done(&lookup->wait, w->resolve_status);
 }
 
 static inline void world_resolve_cancel(void *ctx, struct lookup *lookup)
 {
-	(void)ctx;
+	struct world *w = ctx;
+
 	(void)lookup;
+	w->cancelled++;
 }
 
 static inline enum reason world_admit(void *ctx, struct sandbox *sandbox,
@@ -369,8 +379,10 @@ static inline int dial_to(const char *ip, uint16_t port)
 		.sin_addr.s_addr = inet_addr(ip),
 	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int on = 1;
 
 	assert_true(fd >= 0);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	assert_int_equal(connect(fd, (const void *)&to, sizeof(to)), 0);
 	return fd;
 }
@@ -459,8 +471,13 @@ static inline int origin_accept(struct world *w, int ms)
 
 		turn(w);
 		fd = accept4(w->origin, NULL, NULL, SOCK_CLOEXEC);
-		if (fd >= 0)
+		if (fd >= 0) {
+			const int on = 1;
+
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on,
+				   sizeof(on));
 			return fd;
+		}
 	}
 	return -1;
 }

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * diff_classes.c - names and addresses that stand for all that two policies
+ * treat alike.
+ *
+ * What covers a name is known from the longest wildcard above it: all other
+ * wildcards that cover it are above that one. So a name below a wildcard that
+ * nothing more specific covers stands for all such names. Ranges of addresses
+ * are nested or apart, so an address that is in a range and in none inside it
+ * stands for the rest of the range.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "policy/diff_impl.h"
+
+/* --- names --------------------------------------------------------------- */
+
+struct pattern {
+	const char *host;
+	bool wildcard;
+};
+
+struct patterns {
+	struct pattern *at;
+	size_t count;
+};
+
+static int compare_patterns(const void *a, const void *b)
+{
+	const struct pattern *x = a, *y = b;
+	int c = strcmp(x->host, y->host);
+
+	return c ? c : (int)x->wildcard - (int)y->wildcard;
+}
+
+static void take_names(struct patterns *to, const struct rule_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		to->at[to->count++] = (struct pattern){ list->at[i]->host,
+							list->at[i]->wildcard };
+}
+
+static int collect_names(const struct differ *d, struct patterns *ret)
+{
+	size_t n = 0, kept = 0;
+
+	for (int i = WAS; i <= IS; i++)
+		n += d->policy[i]->allow.count + d->policy[i]->deny.count;
+	ret->at = calloc(n + 1, sizeof(*ret->at));
+	if (!ret->at)
+		return -ENOMEM;
+	for (int i = WAS; i <= IS; i++) {
+		take_names(ret, &d->policy[i]->allow);
+		take_names(ret, &d->policy[i]->deny);
+	}
+	qsort(ret->at, n, sizeof(*ret->at), compare_patterns);
+	for (size_t i = 0; i < n; i++)
+		if (!kept ||
+		    compare_patterns(&ret->at[kept - 1], &ret->at[i]) != 0)
+			ret->at[kept++] = ret->at[i];
+	ret->count = kept;
+	return 0;
+}
+
+static bool has_pattern(const struct patterns *all, const char *host)
+{
+	const struct pattern exact = { host, false }, wildcard = { host, true };
+
+	return bsearch(&exact, all->at, all->count, sizeof(*all->at),
+		       compare_patterns) ||
+	       bsearch(&wildcard, all->at, all->count, sizeof(*all->at),
+		       compare_patterns);
+}
+
+/* A name below @host that no other pattern is about. False: there is none. */
+static bool name_below(const struct patterns *all, const char *host, char *buf)
+{
+	for (unsigned i = 0; i <= all->count; i++) {
+		int len = snprintf(buf, HOST_MAX + 1, "%x.%s", i, host);
+
+		if (len < 0 || len > HOST_MAX)
+			return false;
+		if (!has_pattern(all, buf))
+			return true;
+	}
+	return false;
+}
+
+static void diff_pattern(struct differ *d, const struct patterns *all,
+			 const struct pattern *pattern)
+{
+	char what[HOST_MAX + 3], name[HOST_MAX + 1];
+	struct subject subject = { .kind = DIFF_NAME,
+				   .what = pattern->host,
+				   .host = pattern->host };
+
+	if (pattern->wildcard) {
+		if (!name_below(all, pattern->host, name))
+			return;
+		snprintf(what, sizeof(what), "*.%s", pattern->host);
+		subject.what = what;
+		subject.host = name;
+	}
+	diff_subject(d, &subject);
+}
+
+/* A top-level domain that no pattern is about or below. */
+static void name_of_others(const struct patterns *all, char *buf)
+{
+	bool taken = true;
+
+	for (unsigned i = 0; taken; i++) {
+		char *top = buf + 2;
+
+		snprintf(buf, HOST_MAX + 1, "0.others%u", i);
+		taken = has_pattern(all, top) || has_pattern(all, buf);
+	}
+}
+
+void diff_names(struct differ *d)
+{
+	struct patterns all = { 0 };
+	char name[HOST_MAX + 1];
+
+	if (collect_names(d, &all) < 0) {
+		d->error = -ENOMEM;
+		return;
+	}
+	name_of_others(&all, name);
+	diff_subject(d, &(struct subject){ .kind = DIFF_NAME,
+					   .what = DIFF_OTHERS,
+					   .host = name });
+	for (size_t i = 0; i < all.count; i++)
+		diff_pattern(d, &all, &all.at[i]);
+	free(all.at);
+}
+
+/* --- addresses ----------------------------------------------------------- */
+
+struct ranges {
+	struct cidr *at;
+	size_t count;
+};
+
+/* Inner ranges right behind the outer one. */
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct cidr *x = a, *y = b;
+	int c;
+
+	if (x->ip.len != y->ip.len)
+		return x->ip.len - y->ip.len;
+	c = memcmp(x->ip.byte, y->ip.byte, sizeof(x->ip.byte));
+	return c ? c : x->bits - y->bits;
+}
+
+static void take_ranges(struct ranges *to, const struct literal_list *list)
+{
+	for (size_t i = 0; i < list->rules.count; i++)
+		to->at[to->count++] = list->rules.at[i]->literal;
+}
+
+static int collect_ranges(const struct differ *d, struct ranges *ret)
+{
+	size_t n = 0, kept = 0;
+
+	for (int i = WAS; i <= IS; i++)
+		n += d->policy[i]->allow_literal.rules.count +
+		     d->policy[i]->deny_literal.rules.count;
+	ret->at = calloc(n + 1, sizeof(*ret->at));
+	if (!ret->at)
+		return -ENOMEM;
+	for (int i = WAS; i <= IS; i++) {
+		take_ranges(ret, &d->policy[i]->allow_literal);
+		take_ranges(ret, &d->policy[i]->deny_literal);
+	}
+	qsort(ret->at, n, sizeof(*ret->at), compare_ranges);
+	for (size_t i = 0; i < n; i++)
+		if (!kept ||
+		    compare_ranges(&ret->at[kept - 1], &ret->at[i]) != 0)
+			ret->at[kept++] = ret->at[i];
+	ret->count = kept;
+	return 0;
+}
+
+/* The first address behind @range; false past the end of all addresses. */
+static bool address_behind(const struct cidr *range, struct ip *ret)
+{
+	struct ip ip = range->ip;
+	unsigned carry = 1;
+
+	if (!range->bits)
+		return false;
+	/* One is added to the last bit of the prefix. */
+	for (int i = (range->bits - 1) / 8; i >= 0 && carry; i--) {
+		unsigned add = i == (range->bits - 1) / 8
+				       ? 1u << (7 - (range->bits - 1) % 8)
+				       : 1;
+		unsigned sum = ip.byte[i] + add;
+
+		ip.byte[i] = (uint8_t)sum;
+		carry = sum >> 8;
+	}
+	if (carry)
+		return false;
+	*ret = ip;
+	return true;
+}
+
+/* An address of the @i-th range that is in no range inside it. */
+static bool address_of(const struct ranges *all, size_t i, struct ip *ret)
+{
+	const struct cidr *range = &all->at[i];
+	struct ip ip = range->ip;
+
+	for (size_t j = i + 1; j < all->count; j++) {
+		const struct cidr *inner = &all->at[j];
+
+		if (!cidr_contains(range, &inner->ip))
+			break;
+		if (cidr_contains(inner, &ip) &&
+		    (!address_behind(inner, &ip) || !cidr_contains(range, &ip)))
+			return false;
+	}
+	*ret = ip;
+	return true;
+}
+
+void diff_addresses(struct differ *d)
+{
+	struct ranges all = { 0 };
+	char what[CIDR_TEXT_MAX];
+	struct ip ip;
+
+	if (collect_ranges(d, &all) < 0) {
+		d->error = -ENOMEM;
+		return;
+	}
+	for (size_t i = 0; i < all.count; i++) {
+		if (!address_of(&all, i, &ip))
+			continue;
+		cidr_format(&all.at[i], what);
+		diff_subject(d, &(struct subject){ .kind = DIFF_ADDRESS,
+						   .what = what,
+						   .address = ip });
+	}
+	free(all.at);
+}

@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What must not become a rule: each test is somebody who tries to have an
+ * attack allowed for good by having it observed.
+ */
+#include "cmd/learn_plan.h"
+
+#include <errno.h>
+
+#include "audit/observed.h"
+#include "tests/cmd/learn_world.h"
+
+/* By default and with --include-denied. */
+static void assert_never(struct world *w, const char *host, uint16_t port,
+			 const char *why)
+{
+	for (int i = 0; i < 2; i++) {
+		AUTO_LEARNED struct learned l =
+			i ? LEARN(w, "LOG", "--include-denied")
+			  : LEARN(w, "LOG");
+		char line[400];
+
+		assert_int_equal(l.status, 0);
+		if (allows(&l, host, port))
+			fail_msg("%s is allowed by:\n%s", host, l.yaml);
+		snprintf(line, sizeof(line), "#- { host: %s,", host);
+		assert_has_not(l.yaml, line);
+		assert_has(l.yaml, "# Never a rule, and why:\n");
+		assert_has(l.yaml, why);
+		/* And the rest is learned nevertheless. */
+		assert_true(allows(&l, "good.example", 443));
+	}
+}
+
+/* Refused for one of these: no rule, though it was reached by observe mode
+ * before and after. */
+static void test_refusals(void **state)
+{
+	static const enum reason reasons[] = {
+		REASON_NAME_MISMATCH,
+		REASON_NO_NAME,
+		REASON_LITERAL_ADDRESS,
+		REASON_FORBIDDEN_ADDRESS,
+		REASON_ECH,
+		REASON_MALFORMED,
+		REASON_PROTOCOL,
+		REASON_SELF,
+		REASON_DENY_RULE,
+		REASON_LIMIT_NAMES,
+		REASON_POLICY_REVOKED,
+		REASON_BYPASS,
+	};
+	struct world *w = *state;
+	char host[64], line[128];
+
+	reach(w, "good.example", 443, REASON_RULE);
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
+		snprintf(host, sizeof(host), "only%zu.example", i);
+		refuse(w, host, 443, reasons[i]);
+		snprintf(host, sizeof(host), "both%zu.example", i);
+		reach(w, host, 443, REASON_OBSERVE);
+		if (reasons[i] != REASON_POLICY_REVOKED)
+			refuse(w, host, 443, reasons[i]);
+		reach(w, host, 443, REASON_OBSERVE);
+		if (reasons[i] == REASON_POLICY_REVOKED)
+			refuse(w, host, 443, reasons[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
+		snprintf(host, sizeof(host), "only%zu.example", i);
+		snprintf(line, sizeof(line), "#   %s port 443: ", host);
+		assert_never(w, host, 443, line);
+		snprintf(host, sizeof(host), "both%zu.example", i);
+		snprintf(line, sizeof(line), "#   %s port 443: ", host);
+		assert_never(w, host, 443, line);
+	}
+}
+
+/* The network's failures and our limits are no reason to distrust. */
+static void test_harmless(void **state)
+{
+	static const enum reason reasons[] = {
+		REASON_CONNECT_FAILED,	   REASON_TIMEOUT,
+		REASON_RESOLVE_FAILED,	   REASON_LIMIT_CONNECTIONS,
+		REASON_LIMIT_RATE,	   REASON_LIMIT_BYTES,
+		REASON_LEDGER_UNAVAILABLE,
+	};
+	struct world *w = *state;
+
+	reach(w, "good.example", 443, REASON_OBSERVE);
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		refuse(w, "good.example", 443, reasons[i]);
+	record(w, event_of(w, EVENT_FLOW_CLOSE, "good.example", 443,
+			   REASON_LIMIT_BYTES));
+	look_up(w, "good.example", REASON_RECORD_TYPE, 65);
+	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
+	assert_int_equal(l.status, 0);
+	assert_true(allows(&l, "good.example", 443));
+}
+
+/* Domain fronting: CONNECT names one host, the ClientHello another. The tunnel
+ * was dialled by then, and even a rule had allowed it. */
+static void test_fronting(void **state)
+{
+	struct world *w = *state;
+
+	reach(w, "good.example", 443, REASON_RULE);
+	for (int i = 0; i < 3; i++) {
+		w->flow++;
+		record(w, event_of(w, EVENT_FLOW_OPEN, "front.example", 443,
+				   REASON_RULE));
+		record(w, event_of(w, EVENT_FLOW_DIAL, "front.example", 443,
+				   REASON_RULE));
+		record(w, event_of(w, EVENT_FLOW_OPEN, "front.example", 443,
+				   REASON_NAME_MISMATCH));
+		record(w, event_of(w, EVENT_FLOW_CLOSE, "front.example", 443,
+				   REASON_NAME_MISMATCH));
+	}
+	assert_never(w, "front.example", 443,
+		     "front.example port 443: the names given for the host do "
+		     "not agree");
+	/* Somebody whom a rule allowed may be wrong once. */
+	reach(w, "front.example", 443, REASON_RULE);
+	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
+	assert_true(allows(&l, "front.example", 443));
+}
+
+/* The same number of another session is another flow. */
+static void test_flows_are_a_sessions_own(void **state)
+{
+	struct world *w = *state;
+
+	reach(w, "good.example", 443, REASON_RULE);
+	w->session = "one";
+	w->flow = 7;
+	record(w, event_of(w, EVENT_FLOW_DIAL, "a.example", 443, REASON_RULE));
+	w->session = "two";
+	record(w, event_of(w, EVENT_FLOW_DIAL, "b.example", 443, REASON_RULE));
+	record(w, event_of(w, EVENT_FLOW_OPEN, "b.example", 443,
+			   REASON_NAME_MISMATCH));
+	assert_never(w, "b.example", 443, "b.example port 443: ");
+	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
+	assert_true(allows(&l, "a.example", 443));
+}
+
+/* What somebody denied: observe mode let it pass all the same. */
+static void test_denied_by_a_person(void **state)
+{
+	struct world *w = *state;
+	struct audit_event event;
+
+	reach(w, "good.example", 443, REASON_RULE);
+	w->flow++;
+	for (int i = 0; i < 2; i++) {
+		event = event_of(w, i ? EVENT_FLOW_DIAL : EVENT_FLOW_OPEN,
+				 "bad.example", 443, REASON_OBSERVE);
+		event.verdict.observed = REASON_DENY_RULE;
+		record(w, event);
+	}
+	/* Nor on another port, nor by another session's rule. */
+	reach(w, "bad.example", 8443, REASON_RULE);
+	assert_never(w, "bad.example", 443, "a deny rule names it");
+	assert_never(w, "bad.example", 8443, "a deny rule names it");
+	event = event_of(w, EVENT_DNS_QUERY, "worse.example", 53,
+			 REASON_OBSERVE);
+	event.verdict.observed = REASON_DENY_RULE;
+	event.qtype = 1;
+	record(w, event);
+	reach(w, "worse.example", 443, REASON_OBSERVE);
+	assert_never(w, "worse.example", 443, "a deny rule names it");
+}
+
+static void data_name(char *host, size_t cap, unsigned i, const char *zone)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint64_t x = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	char label[21];
+
+	for (size_t k = 0; k < 20; k++) {
+		x ^= x >> 29;
+		x *= UINT64_C(0xbf58476d1ce4e5b9);
+		label[k] = digits[x >> 60];
+	}
+	label[20] = '\0';
+	snprintf(host, cap, "%s.%s", label, zone);
+}
+
+/* Names full of data, each even connected to, below a domain that is also
+ * visited by a plain name. */
+static void test_tunnel(void **state)
+{
+	struct world *w = *state;
+	char host[128];
+
+	reach(w, "good.example", 443, REASON_RULE);
+	for (unsigned i = 0; i < 40; i++) {
+		data_name(host, sizeof(host), i, "t.tunnel.example");
+		reach(w, host, 443, REASON_OBSERVE);
+	}
+	reach(w, "www.tunnel.example", 443, REASON_OBSERVE);
+	assert_never(w, host, 443, "looks like data in a DNS tunnel");
+	assert_never(w, "www.tunnel.example", 443, "names like those of a DNS");
+	assert_never(w, "x.t.tunnel.example", 443, "tunnel");
+}
+
+/* Refused questions only; and a rule had allowed the wildcard. */
+static void test_tunnel_by_questions(void **state)
+{
+	struct world *w = *state;
+	char host[128];
+
+	reach(w, "good.example", 443, REASON_RULE);
+	for (unsigned i = 0; i < 12; i++) {
+		data_name(host, sizeof(host), i, "one.example");
+		look_up(w, host, REASON_NOT_IN_POLICY, 1);
+		data_name(host, sizeof(host), i, "two.example");
+		look_up(w, host, REASON_RULE, 1);
+	}
+	reach(w, host, 443, REASON_RULE);
+	reach(w, "www.two.example", 443, REASON_RULE);
+	assert_never(w, host, 443, "looks like data in a DNS tunnel");
+	data_name(host, sizeof(host), 3, "one.example");
+	assert_never(w, host, 443, "looks like data in a DNS tunnel");
+	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
+	assert_true(allows(&l, "www.two.example", 443));
+	assert_has_not(l.yaml, "*.");
+}
+
+/* Short labels, but ever so many of them; and long ones of plain words. */
+static void test_tunnel_shapes(void **state)
+{
+	struct world *w = *state;
+	char host[256];
+
+	reach(w, "good.example", 443, REASON_RULE);
+	for (int i = 0; i < 70; i++) {
+		snprintf(host, sizeof(host), "a%d.short.example", i);
+		look_up(w, host, REASON_OBSERVE, 1);
+	}
+	reach(w, "a.short.example", 443, REASON_OBSERVE);
+	for (int i = 0; i < 8; i++) {
+		snprintf(host, sizeof(host),
+			 "%c.these-are-words.and-these-too.and-there-is.more-"
+			 "of-them.it-goes-on.long.example",
+			 'a' + i);
+		reach(w, host, 443, REASON_OBSERVE);
+	}
+	assert_never(w, "a.short.example", 443, "DNS tunnel");
+	assert_never(w, host, 443, "DNS tunnel");
+}
+
+static void test_probes(void **state)
+{
+	struct world *w = *state;
+
+	reach(w, "good.example", 443, REASON_RULE);
+	look_up(w, "txt.example", REASON_RECORD_TYPE, 16);
+	reach(w, "txt.example", 443, REASON_OBSERVE);
+	look_up(w, "null.example", REASON_NOT_IN_POLICY, 10);
+	look_up(w, "limit.example", REASON_LIMIT_NAMES, 1);
+	assert_never(w, "txt.example", 443, "TXT, NULL or ANY records");
+	assert_never(w, "null.example", 443, "TXT, NULL or ANY records");
+	assert_never(w, "limit.example", 443, "too many different names");
+}
+
+/* (A name of the real list.) Even if a rule allowed it. */
+static void test_listed(void **state)
+{
+	struct world *w = *state;
+
+	reach(w, "good.example", 443, REASON_RULE);
+	reach(w, "webhook.site", 443, REASON_RULE);
+	for (int i = 0; i < 6; i++) {
+		char host[64];
+
+		snprintf(host, sizeof(host), "w%c.webhook.site", 'a' + i);
+		reach(w, host, 443, REASON_OBSERVE);
+	}
+	refuse(w, "x.ngrok.io", 443, REASON_NOT_IN_POLICY);
+	assert_never(w, "webhook.site", 443, "anybody can take in data there");
+	assert_never(w, "wa.webhook.site", 443, "anybody can take in data");
+	assert_never(w, "x.ngrok.io", 443, "x.ngrok.io port 443: anybody");
+}
+
+/* A name that was resolved is no host that was reached. */
+static void test_questions_alone(void **state)
+{
+	struct world *w = *state;
+
+	reach(w, "good.example", 443, REASON_OBSERVE);
+	look_up(w, "asked.example", REASON_OBSERVE, 1);
+	look_up(w, "ruled.example", REASON_RULE, 1);
+	refuse(w, "opened.example", 443, REASON_OBSERVE);
+	AUTO_LEARNED struct learned l = LEARN(w, "LOG", "--include-denied");
+	assert_int_equal(l.status, 0);
+	assert_false(allows(&l, "asked.example", 443));
+	assert_false(allows(&l, "ruled.example", 443));
+	assert_false(allows(&l, "opened.example", 443));
+	assert_has(l.yaml, "# Only looked up, so no rule:\n");
+	assert_has(l.yaml, "#   asked.example\n");
+	assert_has(l.yaml, "#   opened.example port 443");
+}
+
+static void test_revoked(void **state)
+{
+	struct world *w = *state;
+
+	reach(w, "good.example", 443, REASON_RULE);
+	w->flow++;
+	record(w,
+	       event_of(w, EVENT_FLOW_DIAL, "cut.example", 443, REASON_RULE));
+	record(w, event_of(w, EVENT_FLOW_CLOSE, "cut.example", 443,
+			   REASON_POLICY_REVOKED));
+	assert_never(w, "cut.example", 443, "the policy no longer allows it");
+	/* Allowed again since. */
+	reach(w, "cut.example", 443, REASON_RULE);
+	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
+	assert_true(allows(&l, "cut.example", 443));
+}
+
+/* A scan of ports in observe mode. */
+static void test_many_ports(void **state)
+{
+	struct world *w = *state;
+
+	reach(w, "good.example", 443, REASON_RULE);
+	for (uint16_t port = 1000; port < 1100; port++)
+		reach(w, "scan.example", port, REASON_OBSERVE);
+	assert_never(w, "scan.example", 1000, "too many ports were tried");
+}
+
+/* Whatever a sandbox writes into names: no rule, no line, no escape. */
+static void test_hostile_names(void **state)
+{
+	static const char *const evil[] = {
+		"x.example\n  - evil.example",
+		"x.example\\n- evil.example",
+		"*.example",
+		"*",
+		"evil.example # ",
+		"\x1b]0;owned\x07.example",
+		"evil.example, ports: [1]",
+		"\"evil.example\"",
+		"\xe2\x80\xae.example",
+		"evil..example",
+		"0x7f.1",
+		"",
+	};
+	struct world *w = *state;
+
+	reach(w, "good.example", 443, REASON_RULE);
+	reach(w, "null", 443, REASON_RULE);
+	reach(w, "1e5.example", 443, REASON_RULE);
+	for (size_t i = 0; i < ARRAY_SIZE(evil); i++) {
+		reach(w, evil[i], 443, REASON_OBSERVE);
+		look_up(w, evil[i], REASON_OBSERVE, 1);
+		refuse(w, evil[i], 443, REASON_NOT_IN_POLICY);
+		look_up(w, evil[i], REASON_MALFORMED, 1);
+	}
+	AUTO_LEARNED struct learned l = LEARN(w, "LOG", "--include-denied");
+	assert_int_equal(l.status, 0);
+	for (const char *c = l.yaml; *c; c++)
+		assert_true((*c >= 0x20 && *c < 0x7f) || *c == '\n');
+	assert_has_not(l.yaml, "evil");
+	assert_has_not(l.yaml, "*");
+	assert_true(allows(&l, "null", 443));
+	assert_true(allows(&l, "1e5.example", 443));
+	assert_has(l.yaml, "\"null\"");
+	assert_has(l.yaml, " refusals of what is no host name.\n");
+}
+
+/* Lines that the ledger did not write. */
+static void test_forged_lines(void **state)
+{
+	static const char *const lines[] = {
+		"\n",
+		"x\n",
+		"[]\n",
+		"{\"unmapped\":{\"event\":\"flow_dial\"}}\n",
+		"{\"metadata\":{\"product\":{\"name\":\"other\"}}}\n",
+	};
+	struct world *w = *state;
+	AUTO_FREE char *big = malloc(200001);
+
+	memset(big, 'x', 200000);
+	big[200000] = '\n';
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		raw(w, lines[i], strlen(lines[i]));
+	reach(w, "good.example", 443, REASON_RULE);
+	raw(w, big, 200001);
+	/* A good record behind a NUL, or in a line that is too long. */
+	raw(w, "\0", 1);
+	record(w, event_of(w, EVENT_FLOW_DIAL, "a.example", 443, REASON_RULE));
+	raw(w, big, 200000);
+	record(w, event_of(w, EVENT_FLOW_DIAL, "b.example", 443, REASON_RULE));
+	reach(w, "after.example", 443, REASON_RULE);
+	raw(w, "{\"time\":1", 9); /* the last one is cut */
+	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
+	assert_int_equal(l.status, 0);
+	assert_true(allows(&l, "good.example", 443));
+	assert_true(allows(&l, "after.example", 443));
+	assert_false(allows(&l, "a.example", 443));
+	assert_false(allows(&l, "b.example", 443));
+	assert_has(l.err, "8 lines are no records");
+	assert_has(l.yaml, "# 8 lines of the logs were no records.\n");
+}
+
+static void learn_names(struct learn_table *table, enum event_kind kind,
+			unsigned from, unsigned to)
+{
+	struct observation o = { .kind = kind,
+				 .verdict = { .allow = true },
+				 .address = ip_v4(0x65020304),
+				 .type = "A",
+				 .port = 443,
+				 .protocol = "tls",
+				 .time_ms = 1 };
+
+	if (kind == EVENT_DNS_QUERY)
+		o.verdict = (struct verdict){ .reason = REASON_NOT_IN_POLICY };
+	for (unsigned i = from; i < to; i++) {
+		snprintf(o.host, sizeof(o.host), "n%u.z%u.example", i, i);
+		o.flow = i + 1;
+		assert_int_equal(learn_table_add(table, &o), 0);
+	}
+}
+
+/* More names than there is room for: no wildcard hides behind the rest. */
+static void test_too_many_names(void **state)
+{
+	struct learn_options options = { .name = "x", .wildcard_min = 2 };
+	struct learn_table *table;
+	struct learn_plan *plan;
+
+	(void)state;
+	assert_int_equal(learn_table_new(&table), 0);
+	learn_names(table, EVENT_FLOW_DIAL, 0, 10);
+	for (int i = 0; i < 10; i++) {
+		struct observation o = { .kind = EVENT_FLOW_DIAL,
+					 .verdict = { .allow = true },
+					 .address = ip_v4(0x65020304),
+					 .port = 443,
+					 .flow = 1000 + (uint64_t)i };
+
+		snprintf(o.host, sizeof(o.host), "w%d.wild.example", i);
+		assert_int_equal(learn_table_add(table, &o), 0);
+	}
+	learn_names(table, EVENT_DNS_QUERY, 10, LEARN_NAMES_MAX + 500);
+	assert_int_equal(table->hosts, LEARN_NAMES_MAX);
+	assert_int_equal(table->dropped, 510);
+	assert_int_equal(table->dropped_allowed, 0);
+	assert_int_equal(learn_judge(table, &options), 0);
+	assert_int_equal(learn_plan(table, &options, &plan), 0);
+	assert_int_equal(plan->wildcards, 0);
+	assert_int_equal(plan->rules, 20);
+	learn_plan_free(plan);
+	learn_table_free(table);
+}
+
+/* The check at the end is not the planner's own idea of itself. */
+static void test_replay(void **state)
+{
+	static const struct {
+		const char *yaml, *error;
+	} cases[] = {
+		{ "version: 1\nallow: [good.example]\n", NULL },
+		{ "version: 1\nallow: []\n",
+		  "good.example port 443 would be refused" },
+		{ "version: 1\nallow: [good.example, bad.example]\n",
+		  "bad.example port 443 would be allowed" },
+		{ "version: 1\nallow: ['*.example', good.example]\n",
+		  "would be allowed" },
+		{ "version: 1\nallow: [good.example, dns.example]\n",
+		  "dns.example port 443 would be allowed" },
+		{ "version: 1\nallow:\n  - { host: good.example, ports: [80] }\n",
+		  "good.example port 443 would be refused" },
+		{ "version: 1\nalow: []\n", "learned.yaml:2:1" },
+	};
+	struct learn_options options = { .name = "x" };
+	struct learn_table *table;
+	struct observation o = { .kind = EVENT_FLOW_DIAL,
+				 .verdict = { .allow = true },
+				 .address = ip_v4(0x65020304),
+				 .port = 443,
+				 .flow = 1,
+				 .host = "good.example" };
+	char error[600];
+
+	(void)state;
+	assert_int_equal(learn_table_new(&table), 0);
+	assert_int_equal(learn_table_add(table, &o), 0);
+	o = (struct observation){ .kind = EVENT_FLOW_OPEN,
+				  .verdict = { .reason = REASON_NAME_MISMATCH },
+				  .port = 443,
+				  .flow = 2,
+				  .host = "bad.example" };
+	assert_int_equal(learn_table_add(table, &o), 0);
+	o = (struct observation){ .kind = EVENT_DNS_QUERY,
+				  .verdict = { .reason = REASON_NOT_IN_POLICY },
+				  .type = "A",
+				  .host = "dns.example" };
+	assert_int_equal(learn_table_add(table, &o), 0);
+	assert_int_equal(learn_judge(table, &options), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int r = learn_replay(table, cases[i].yaml,
+				     strlen(cases[i].yaml), error,
+				     sizeof(error));
+
+		assert_int_equal(r, cases[i].error ? -EINVAL : 0);
+		if (cases[i].error)
+			assert_has(error, cases[i].error);
+	}
+	learn_table_free(table);
+}
+
+/* Made-up logs about a few names of one domain and of a preset: a policy is
+ * always found, and it never has what nobody may learn. */
+static void random_event(struct observation *o, unsigned *seed, bool *never)
+{
+	static const char *const hosts[] = {
+		"github.com",
+		"api.github.com",
+		"codeload.github.com",
+		"uploads.github.com",
+		"pypi.org",
+		"files.pythonhosted.org",
+		"a.w.example",
+		"b.w.example",
+		"c.w.example",
+		"d.w.example",
+		"e.w.example",
+		"f.e.w.example",
+		"g.e.w.example",
+		"h.e.w.example",
+		"w.example",
+	};
+	static const enum reason refusals[] = {
+		REASON_NOT_IN_POLICY,
+		REASON_PORT,
+		REASON_PATH,
+		REASON_DENY_RULE,
+		REASON_NAME_MISMATCH,
+		REASON_CONNECT_FAILED,
+		REASON_FORBIDDEN_ADDRESS,
+	};
+	static const uint16_t ports[] = { 443, 80, 22, 8443 };
+	unsigned host = (unsigned)rand_r(seed) % ARRAY_SIZE(hosts);
+	unsigned r = (unsigned)rand_r(seed) % 40;
+
+	*o = (struct observation){ .kind = EVENT_FLOW_DIAL,
+				   .address = ip_v4(0x65020304),
+				   .flow = (uint64_t)rand_r(seed) + 1,
+				   .port = ports[r % 7 < 4 ? 0 : r % 7 - 3] };
+	snprintf(o->host, sizeof(o->host), "%s", hosts[host]);
+	o->verdict = verdict_of(r % 2 ? REASON_RULE : REASON_OBSERVE);
+	if (r < ARRAY_SIZE(refusals)) {
+		o->kind = EVENT_FLOW_OPEN;
+		o->verdict = verdict_of(refusals[r]);
+		if (rand_r(seed) % 3 == 0) {
+			o->kind = EVENT_DNS_QUERY;
+			o->port = 0;
+			snprintf(o->type, sizeof(o->type), "A");
+		}
+	}
+	*never = o->verdict.reason == REASON_DENY_RULE;
+}
+
+static void check_random(unsigned seed)
+{
+	struct learn_options options = { .name = "x",
+					 .wildcard_min = 2 + seed % 3,
+					 .include_denied = seed % 2 };
+	char denied[64][HOST_MAX + 1], error[600];
+	unsigned events = 1 + (unsigned)rand_r(&seed) % 60, n = 0;
+	struct learn_table *table;
+	struct learn_plan *plan;
+	AUTO_FREE char *yaml = NULL;
+	struct observation o;
+	size_t len;
+	bool never;
+
+	assert_int_equal(learn_table_new(&table), 0);
+	for (unsigned i = 0; i < events; i++) {
+		random_event(&o, &seed, &never);
+		assert_int_equal(learn_table_add(table, &o), 0);
+		if (never)
+			memcpy(denied[n++], o.host, sizeof(o.host));
+	}
+	assert_int_equal(learn_judge(table, &options), 0);
+	assert_int_equal(learn_plan(table, &options, &plan), 0);
+	FILE *out = open_memstream(&yaml, &len);
+	learn_write(out, table, plan, &options);
+	fclose(out);
+	if (learn_replay(table, yaml, len, error, sizeof(error)) < 0)
+		fail_msg("%s in:\n%s", error, yaml);
+	struct policy *policy = policy_of(yaml);
+	for (unsigned i = 0; i < n; i++) {
+		struct question question = { .host = denied[i], .port = 443 };
+
+		if (policy_decide(policy, &question).allow)
+			fail_msg("%s is allowed by:\n%s", denied[i], yaml);
+	}
+	policy_unref(policy);
+	learn_plan_free(plan);
+	learn_table_free(table);
+}
+
+static void test_random(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 2000; seed++)
+		check_random(seed);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_refusals),
+		TEST(test_harmless),
+		TEST(test_fronting),
+		TEST(test_flows_are_a_sessions_own),
+		TEST(test_denied_by_a_person),
+		TEST(test_tunnel),
+		TEST(test_tunnel_by_questions),
+		TEST(test_tunnel_shapes),
+		TEST(test_probes),
+		TEST(test_listed),
+		TEST(test_questions_alone),
+		TEST(test_revoked),
+		TEST(test_many_ports),
+		TEST(test_hostile_names),
+		TEST(test_forged_lines),
+		TEST(test_too_many_names),
+		TEST(test_replay),
+		TEST(test_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
