@@ -109,15 +109,15 @@ static const char serve_help[] =
 	"usage: sallyport serve --proxy ADDR:PORT [--dns ADDR:PORT] "
 	"[OPTION]...\n\n"
 	"The gate and its ledger on given addresses, without namespaces: for a "
-	"gateway\ncontainer beside an internal network, or a sidecar.\n\n"
+	"gateway\ncontainer beside an internal network, or a sidecar. SIGHUP "
+	"makes it read the\npolicy again, as `sallyport reload` does.\n\n"
 	"  --proxy ADDR:PORT explicit proxy: CONNECT, plain HTTP, SOCKS5\n"
 	"  --dns ADDR:PORT   resolver; allowed names get the address of --tls "
 	"or --proxy\n"
 	"  --tls ADDR:PORT   TLS for port 443, told apart by SNI\n"
 	"  --http ADDR:PORT  HTTP for port 80, told apart by Host\n"
 	"  --client CIDR     who may use it; needed where an address is not "
-	"loopback\n\n"
-	"SIGHUP makes it read the policy again, as `sallyport reload` does.\n\n";
+	"loopback\n";
 
 static _Noreturn void bad(enum options_for which, const char *what,
 			  const char *arg)
