@@ -286,6 +286,13 @@ def test_many_names(case):
         s.reload(MANY % "443, 7000")
         for a in some:
             s.works("try", "raw", a, 7000)
+        # What was to be closed, and is allowed again before it was, stays open.
+        s.reload(MANY % "8000")
+        s.reload(MANY % "6990-7010")
+        closed(s, some, 443)
+        time.sleep(1)
+        for a in address:
+            s.works("try", "raw", a, 7000)
         check(len(events(s.records(), "finding")) == 2,
               events(s.records(), "finding"))
 
