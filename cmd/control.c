@@ -36,6 +36,7 @@ struct control {
 	int dir, fd;
 	dev_t dev;
 	ino_t ino; /* of the name, which may be another's by now */
+	uid_t owner;
 	struct event_base *base;
 	struct event *readable;
 	control_fn *fn;
@@ -97,6 +98,7 @@ int control_listen(const char *dir, struct control **ret_control)
 
 	if (!control)
 		return -ENOMEM;
+	control->owner = geteuid();
 	control->fd = -1;
 	control->dir = open_dir(dir);
 	err = control->dir < 0 ? control->dir : bind_or_replace(control, dir);
@@ -142,7 +144,7 @@ static void on_request(evutil_socket_t fd, short what, void *arg)
 /* The mode of the socket lets nobody in but its owner and root. This asks once
  * more, as far as it can: in a user namespace where we alone are mapped, root
  * has no number. */
-static bool is_ours(int fd)
+static bool is_ours(const struct control *control, int fd)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -150,7 +152,7 @@ static bool is_ours(int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return false;
 	return peer.uid == 0 || peer.uid == geteuid() ||
-	       (geteuid() == 0 && peer.uid == UID_UNMAPPED);
+	       (control->owner != geteuid() && peer.uid == UID_UNMAPPED);
 }
 
 static void take(struct control *control, int fd)
@@ -160,7 +162,7 @@ static void take(struct control *control, int fd)
 
 	while (i < CONNECTIONS_MAX && control->connection[i].readable)
 		i++;
-	if (i == CONNECTIONS_MAX || !is_ours(fd)) {
+	if (i == CONNECTIONS_MAX || !is_ours(control, fd)) {
 		close(fd);
 		return;
 	}

@@ -188,10 +188,7 @@ static void handle(struct gate *gate, struct msg *msg)
 		take_ledger(gate, msg->fd);
 		break;
 	case MSG_GATE_POLICY:
-		if (gate->serving)
-			gate_policy_replace(gate, &msg->gate_policy, msg->fd);
-		else
-			gate_policy_first(gate, &msg->gate_policy, msg->fd);
+		gate_policy_take(gate, &msg->gate_policy, msg->fd);
 		break;
 	case MSG_GATE_SANDBOX:
 		take_sandbox(gate, &msg->gate_sandbox, msg->fd);

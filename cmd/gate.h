@@ -65,13 +65,11 @@ struct gate {
 	struct wait_list publishing;
 };
 
-/* What the warden gave: the first policy, or dies. @fd is taken. */
-void gate_policy_first(struct gate *gate, const struct msg_gate_policy *msg,
-		       int fd);
-/* The same while it serves: all of it is in force, and what goes on and is no
- * longer allowed is cut; or nothing is changed. The warden is told. */
-void gate_policy_replace(struct gate *gate, const struct msg_gate_policy *msg,
-			 int fd);
+/* What the warden gave; @fd is taken. The first policy, or dies. While it
+ * serves: all of it is in force, and what goes on and is no longer allowed is
+ * cut; or nothing is changed. The warden is told which. */
+void gate_policy_take(struct gate *gate, const struct msg_gate_policy *msg,
+		      int fd);
 /* From here on expired rules are noticed. 0 or -errno. */
 int gate_policy_watch(struct gate *gate);
 void gate_policy_unwatch(struct gate *gate);

@@ -53,8 +53,7 @@ static int build(const struct msg_gate_policy *msg, int fd,
 	return err;
 }
 
-void gate_policy_first(struct gate *gate, const struct msg_gate_policy *msg,
-		       int fd)
+static void first(struct gate *gate, const struct msg_gate_policy *msg, int fd)
 {
 	struct policy_error error;
 	int err = -EBADMSG;
@@ -113,8 +112,8 @@ static int put_in_force(struct gate *gate, struct policy *policy)
 	return err;
 }
 
-void gate_policy_replace(struct gate *gate, const struct msg_gate_policy *msg,
-			 int fd)
+static void replace(struct gate *gate, const struct msg_gate_policy *msg,
+		    int fd)
 {
 	struct msg_reloaded refused = { 0 };
 	struct policy *policy = NULL;
@@ -132,6 +131,15 @@ void gate_policy_replace(struct gate *gate, const struct msg_gate_policy *msg,
 	/* The end of the control socket is seen by who reads it. */
 	if (err && err != -EPIPE && err != -ECONNRESET)
 		die(EXIT_SALLYPORT, "telling the warden: %s", strerror(-err));
+}
+
+void gate_policy_take(struct gate *gate, const struct msg_gate_policy *msg,
+		      int fd)
+{
+	if (gate->serving)
+		replace(gate, msg, fd);
+	else
+		first(gate, msg, fd);
 }
 
 /* --- expiry -------------------------------------------------------------- */

@@ -209,6 +209,7 @@ void gateway_close(struct gateway *gateway)
 {
 	nft_close(gateway->nft);
 	gateway->nft = NULL;
+	gateway_drop_changes(gateway);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		close_fd(&gateway->socket[i]);
 	netns_close(&gateway->sandbox);

@@ -17,13 +17,9 @@
  * (benchmarking, RFC 2544), whose lower half are the leases. */
 #define GATEWAY_LINK_BASE 0xc6130000u
 
-/* Changes that are put off, to be made in one batch. */
-#define GATEWAY_CHANGES_MAX 256
-
-struct gateway_changes {
-	struct ruleset_flow gone[GATEWAY_CHANGES_MAX],
-		want[GATEWAY_CHANGES_MAX];
-	size_t gones, wants;
+struct gateway_flows {
+	struct ruleset_flow *at;
+	size_t n, cap;
 };
 
 struct gateway {
@@ -34,7 +30,8 @@ struct gateway {
 	uint32_t ifindex;
 	int socket[GATE_SOCKET_COUNT]; /* -1: none */
 	char digest[65];	       /* of the ruleset as read back */
-	struct gateway_changes changes;
+	/* Changes that are put off. */
+	struct gateway_flows gone, want;
 };
 
 /* The sandbox's namespace alone, with nothing in it that leads out: there its
@@ -53,14 +50,19 @@ void gateway_close(struct gateway *gateway);
 int gateway_publish(struct gateway *gateway, const struct policy *policy,
 		    const struct msg_publish *msg, bool fresh);
 
-/* The same, and the opposite, but sometime before gateway_flush(): after a
- * change of policy there are many. What @policy allows literally stays. 0 or
- * -errno. */
+/* The same, and the opposite, but by gateway_flush(): after a change of policy
+ * there are many. What @policy allows literally stays. 0 or -errno. */
 int gateway_publish_later(struct gateway *gateway, const struct policy *policy,
 			  const struct msg_publish *msg);
-int gateway_withdraw_later(struct gateway *gateway, const struct policy *policy,
+int gateway_withdraw_later(struct gateway *gateway,
 			   const struct msg_publish *msg);
+/* Makes the changes: what is let through, all of it; what no longer, for some
+ * time (the kernel is slow at that, and what comes to the gate is judged there
+ * all the same). 1 if there is more to do, 0, or -errno. */
 int gateway_flush(struct gateway *gateway, const struct policy *policy);
+
+/* Forgets them. */
+void gateway_drop_changes(struct gateway *gateway);
 
 /* The literal ranges of @policy are let through, those of @old (may be NULL)
  * no longer. 0 or -errno. */

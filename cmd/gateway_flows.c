@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "cmd/gateway.h"
@@ -16,6 +17,11 @@
 
 #define LINK_POOL_BITS 16
 #define BATCH	       256
+
+/* To delete an element the kernel looks at each one before it, at 10 us and
+ * more: so few at a time, and not for longer than that. */
+#define FEW	 8
+#define FLUSH_MS 100
 
 static const struct port_range every_port = { 1, 65535 };
 
@@ -26,12 +32,7 @@ static struct cidr lease_pool(void)
 
 /* --- literal ranges ------------------------------------------------------ */
 
-struct flows {
-	struct ruleset_flow *at;
-	size_t n, cap;
-};
-
-static int flows_add(struct flows *flows, const struct cidr *dst,
+static int flows_add(struct gateway_flows *flows, const struct cidr *dst,
 		     const struct port_range *ports)
 {
 	if (flows->n == flows->cap) {
@@ -49,7 +50,8 @@ static int flows_add(struct flows *flows, const struct cidr *dst,
 }
 
 /* Without the pool: of a range around it, the halves beside the way down. */
-static int flows_add_outside(struct flows *flows, const struct cidr *dst,
+static int flows_add_outside(struct gateway_flows *flows,
+			     const struct cidr *dst,
 			     const struct port_range *ports)
 {
 	const struct cidr pool = lease_pool();
@@ -70,7 +72,7 @@ static int flows_add_outside(struct flows *flows, const struct cidr *dst,
 	return err;
 }
 
-static int flows_of(const struct policy *policy, struct flows *ret)
+static int flows_of(const struct policy *policy, struct gateway_flows *ret)
 {
 	const struct port_range *ports;
 	struct cidr cidr;
@@ -106,7 +108,7 @@ static bool overlap(const struct ruleset_flow *a, const struct ruleset_flow *b)
 }
 
 /* Reduces @a to what is not in @b. */
-static void drop_common(struct flows *a, const struct flows *b)
+static void drop_common(struct gateway_flows *a, const struct gateway_flows *b)
 {
 	size_t kept = 0;
 
@@ -123,9 +125,9 @@ static void drop_common(struct flows *a, const struct flows *b)
 
 /* Takes up to BATCH of @gone out, without what of it is also in @want. */
 static int close_some(struct gateway *g, const struct ruleset_flow *gone,
-		      size_t n, const struct flows *want)
+		      size_t n, const struct gateway_flows *want)
 {
-	struct flows stay = { 0 };
+	struct gateway_flows stay = { 0 };
 	int err = 0;
 
 	for (size_t i = 0; !err && i < want->n; i++)
@@ -142,7 +144,7 @@ static int close_some(struct gateway *g, const struct ruleset_flow *gone,
 	return err;
 }
 
-static size_t batch_of(const struct flows *flows, size_t from)
+static size_t batch_of(const struct gateway_flows *flows, size_t from)
 {
 	return flows->n - from < BATCH ? flows->n - from : BATCH;
 }
@@ -150,7 +152,7 @@ static size_t batch_of(const struct flows *flows, size_t from)
 int gateway_literals(struct gateway *g, const struct policy *old,
 		     const struct policy *policy)
 {
-	struct flows gone = { 0 }, have = { 0 }, want = { 0 };
+	struct gateway_flows gone = { 0 }, have = { 0 }, want = { 0 };
 	int err = flows_of(old, &gone);
 
 	if (!err)
@@ -172,13 +174,13 @@ int gateway_literals(struct gateway *g, const struct policy *old,
 
 int gateway_sweep(struct gateway *g, const struct policy *policy)
 {
-	struct flows want = { 0 };
+	struct gateway_flows want = { 0 };
 	int err = flows_of(policy, &want);
 
 	if (!err)
 		err = ruleset_flow_sweep(g->nft, g->link.ifname, want.at,
 					 want.n);
-	g->changes.gones = g->changes.wants = 0;
+	gateway_drop_changes(g);
 	free(want.at);
 	return err;
 }
@@ -201,6 +203,69 @@ static bool may_publish(const struct policy *policy, const struct cidr *dst)
 		!cidr_contains(&links, &dst->ip));
 }
 
+/* Of what was to be closed, @want stays open. */
+static int keep(struct gateway *g, const struct ruleset_flow *want)
+{
+	const struct port_range *ports = &want->ports;
+	struct gateway_flows *gone = &g->gone;
+	size_t n = gone->n;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < n; i++) {
+		struct port_range *closed = &gone->at[i].ports;
+
+		if (!overlap(&gone->at[i], want))
+			continue;
+		if (closed->first >= ports->first &&
+		    closed->last <= ports->last) {
+			gone->at[i--] = gone->at[--n];
+			gone->at[n] = gone->at[--gone->n];
+			continue;
+		}
+		const struct port_range above = { (uint16_t)(ports->last + 1),
+						  closed->last };
+		const bool more = closed->last > ports->last;
+
+		if (closed->first >= ports->first) {
+			*closed = above;
+			continue;
+		}
+		closed->last = (uint16_t)(ports->first - 1);
+		if (more)
+			err = flows_add(gone, &want->dst, &above);
+	}
+	return err;
+}
+
+static int open_all(struct gateway *g)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < g->want.n; i += BATCH)
+		err = ruleset_flow_replace(g->nft, g->link.ifname, NULL, 0,
+					   g->want.at + i,
+					   batch_of(&g->want, i));
+	g->want.n = 0;
+	return err;
+}
+
+int gateway_publish_later(struct gateway *g, const struct policy *policy,
+			  const struct msg_publish *msg)
+{
+	int err = 0;
+
+	if (!may_publish(policy, &msg->dst) || msg->count > MSG_PORTS_MAX)
+		return -EPERM;
+	for (size_t i = 0; !err && i < msg->count; i++) {
+		const struct ruleset_flow flow = { msg->dst, msg->port[i] };
+
+		err = keep(g, &flow);
+		if (!err)
+			err = flows_add(&g->want, &flow.dst, &flow.ports);
+	}
+	return err;
+}
+
 int gateway_publish(struct gateway *g, const struct policy *policy,
 		    const struct msg_publish *msg, bool fresh)
 {
@@ -211,81 +276,75 @@ int gateway_publish(struct gateway *g, const struct policy *policy,
 	    msg->count > MSG_PORTS_MAX)
 		return -EPERM;
 	/* Nothing else is ever at the address of a lease. */
-	if (fresh && cidr_contains(&pool, &msg->dst.ip))
+	if (fresh && !g->gone.n && !g->want.n &&
+	    cidr_contains(&pool, &msg->dst.ip))
 		return ruleset_flow_add(g->nft, g->link.ifname, &msg->dst,
 					msg->port, msg->count);
 	err = gateway_publish_later(g, policy, msg);
-	return err ? err : gateway_flush(g, policy);
+	return err ? err : open_all(g);
 }
 
-static int room_for(struct gateway *g, const struct policy *policy, size_t now,
-		    size_t more)
+int gateway_withdraw_later(struct gateway *g, const struct msg_publish *msg)
 {
-	return now + more > GATEWAY_CHANGES_MAX ? gateway_flush(g, policy) : 0;
-}
-
-int gateway_publish_later(struct gateway *g, const struct policy *policy,
-			  const struct msg_publish *msg)
-{
-	struct gateway_changes *changes = &g->changes;
 	int err;
-
-	if (!may_publish(policy, &msg->dst) || msg->count > MSG_PORTS_MAX)
-		return -EPERM;
-	err = room_for(g, policy, changes->wants, msg->count);
-	for (size_t i = 0; !err && i < msg->count; i++)
-		changes->want[changes->wants++] =
-			(struct ruleset_flow){ msg->dst, msg->port[i] };
-	return err;
-}
-
-int gateway_withdraw_later(struct gateway *g, const struct policy *policy,
-			   const struct msg_publish *msg)
-{
-	struct gateway_changes *changes = &g->changes;
-	int err = 0;
 
 	if (msg->dst.bits != 32 || msg->dst.ip.len != 4 ||
 	    msg->count > MSG_PORTS_MAX)
 		return -EPERM;
-	/* What was to be opened before must not be opened after. */
-	if (changes->wants)
-		err = gateway_flush(g, policy);
-	if (!err)
-		err = room_for(g, policy, changes->gones, msg->count);
+	/* What was to be opened before is not to be opened after. */
+	err = open_all(g);
 	for (size_t i = 0; !err && i < msg->count; i++)
-		changes->gone[changes->gones++] =
-			(struct ruleset_flow){ msg->dst, msg->port[i] };
+		err = flows_add(&g->gone, &msg->dst, &msg->port[i]);
 	return err;
 }
 
 /* Is there a real address among them? It may also be allowed as such. */
-static bool any_real(const struct gateway_changes *changes)
+static bool any_real(const struct gateway_flows *flows)
 {
 	const struct cidr pool = lease_pool();
 
-	for (size_t i = 0; i < changes->gones; i++)
-		if (!cidr_contains(&pool, &changes->gone[i].dst.ip))
+	for (size_t i = 0; i < flows->n; i++)
+		if (!cidr_contains(&pool, &flows->at[i].dst.ip))
 			return true;
 	return false;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
 int gateway_flush(struct gateway *g, const struct policy *policy)
 {
-	struct gateway_changes *changes = &g->changes;
-	struct flows literal = { 0 };
-	int err = 0;
+	const int64_t end = now_ms() + FLUSH_MS;
+	struct gateway_flows literal = { 0 };
+	size_t done = 0;
+	int err = open_all(g);
 
-	if (any_real(changes))
+	if (!err && any_real(&g->gone))
 		err = flows_of(policy, &literal);
-	if (!err && changes->gones)
-		err = close_some(g, changes->gone, changes->gones, &literal);
-	if (!err && changes->wants)
-		err = ruleset_flow_replace(g->nft, g->link.ifname, NULL, 0,
-					   changes->want, changes->wants);
-	changes->gones = changes->wants = 0;
+	while (!err && done < g->gone.n && (!done || now_ms() < end)) {
+		size_t n = g->gone.n - done < FEW ? g->gone.n - done : FEW;
+
+		err = close_some(g, g->gone.at + done, n, &literal);
+		done += n;
+	}
+	g->gone.n -= done;
+	if (g->gone.n)
+		memmove(g->gone.at, g->gone.at + done,
+			g->gone.n * sizeof(g->gone.at[0]));
 	free(literal.at);
-	return err;
+	return err ? err : g->gone.n > 0;
+}
+
+void gateway_drop_changes(struct gateway *g)
+{
+	free(g->gone.at);
+	free(g->want.at);
+	g->gone = g->want = (struct gateway_flows){ 0 };
 }
 
 int gateway_verify(struct gateway *g, char *reterr, size_t cap)

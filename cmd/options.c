@@ -100,6 +100,8 @@ static const char run_more[] =
 	"  --timeout TIME    end it after 90, 90s, 5m, 2h; exit status 124\n"
 	"  --user NAME       as root: run it as this user (default: a uid "
 	"nobody uses)\n\n"
+	"Signals go to COMMAND, SIGHUP too; `sallyport reload` makes it read "
+	"the policy\nagain.\n\n"
 	"Exit status: COMMAND's own; 124 on timeout; 125 if sallyport failed; "
 	"126 or 127 if\nCOMMAND can't be run or found.\n";
 
@@ -107,7 +109,8 @@ static const char serve_help[] =
 	"usage: sallyport serve --proxy ADDR:PORT [--dns ADDR:PORT] "
 	"[OPTION]...\n\n"
 	"The gate and its ledger on given addresses, without namespaces: for a "
-	"gateway\ncontainer beside an internal network, or a sidecar.\n\n"
+	"gateway\ncontainer beside an internal network, or a sidecar. SIGHUP "
+	"makes it read the\npolicy again, as `sallyport reload` does.\n\n"
 	"  --proxy ADDR:PORT explicit proxy: CONNECT, plain HTTP, SOCKS5\n"
 	"  --dns ADDR:PORT   resolver; allowed names get the address of --tls "
 	"or --proxy\n"

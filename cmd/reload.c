@@ -80,7 +80,9 @@ int reload_now(struct reload *reload, struct policy_error *reterr)
 		err = warden_reload(reload->warden, &bundle, policy,
 				    reterr->text, sizeof(reterr->text));
 	if (err) {
-		complain(reload, reterr->text);
+		/* A ledger that took no record takes this one no sooner. */
+		if (err != -EIO)
+			complain(reload, reterr->text);
 		policy_unref(policy);
 		return err;
 	}

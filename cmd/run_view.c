@@ -210,12 +210,23 @@ void run_view_choose(struct run_view *view, const struct options *options,
 	spec->hides = view->hides;
 }
 
+static int find_link(void *arg, const struct path_step *step)
+{
+	const struct run_view *view = arg;
+
+	return S_ISLNK(step->st.st_mode) && below_cwd(view, step->at) ? -ELOOP
+								      : 0;
+}
+
 bool run_view_exposes(const struct run_view *view, pid_t init, const char *path)
 {
 	AUTO_FREE char *real = realpath(path, NULL);
 	char root_path[64];
 	struct stat ours, theirs;
 
+	/* There was none at the start: the command could have made it. */
+	if (path_walk(path, find_link, (void *)(uintptr_t)view))
+		return true;
 	/* What is elsewhere it can't write to. */
 	if (!real || !below_cwd(view, real))
 		return false;

@@ -181,68 +181,6 @@ void warden_tell_gate(struct warden *w, enum msg_type type, const void *payload)
 		kill(w->gate.pid, SIGKILL);
 }
 
-/* The kernel has more or less than it should: what comes to the gate is judged
- * there all the same. */
-static void check_flows(struct warden *w, int err)
-{
-	char text[128];
-
-	if (!err)
-		return;
-	snprintf(text, sizeof(text),
-		 "the kernel did not take what is let through now: %s",
-		 strerror(-err));
-	log_err("%s", text);
-	warden_finding(w, text);
-}
-
-void warden_flush_flows(struct warden *w)
-{
-	if (w->gateway)
-		check_flows(w, gateway_flush(w->gateway, w->policy));
-}
-
-/* A gate that takes another policy asks for what that one allows. */
-static const struct policy *asked_policy(const struct warden *w)
-{
-	return w->coming ? w->coming : w->policy;
-}
-
-static void publish(struct warden *w, const struct msg_publish *msg)
-{
-	struct msg_published answer = { .id = msg->id, .status = -EPERM };
-
-	if (!msg->id && w->gateway) {
-		check_flows(w, gateway_publish_later(w->gateway,
-						     asked_policy(w), msg));
-		return;
-	}
-	warden_flush_flows(w);
-	if (w->gateway)
-		answer.status = gateway_publish(w->gateway, asked_policy(w),
-						msg, w->starts == 1);
-	if (msg->id)
-		warden_tell_gate(w, MSG_GATE_PUBLISHED, &answer);
-}
-
-int warden_take_message(struct warden *w, struct msg *msg)
-{
-	close_fd(&msg->fd);
-	switch (msg->type) {
-	case MSG_GATE_PUBLISH:
-		publish(w, &msg->publish);
-		return 0;
-	case MSG_GATE_WITHDRAW:
-		if (w->gateway)
-			check_flows(w, gateway_withdraw_later(w->gateway,
-							      asked_policy(w),
-							      &msg->publish));
-		return 0;
-	default:
-		return -EBADMSG;
-	}
-}
-
 static void on_gate_message(evutil_socket_t fd, short what, void *arg)
 {
 	struct warden *w = arg;
@@ -338,8 +276,9 @@ int warden_attach(struct warden *w, struct event_base *base)
 	w->ledger_died = watch(w, w->ledger.pidfd, on_ledger_died);
 	w->uplink_event = watch(w, w->watch_fd, on_uplink_changed);
 	w->resolv_event = event_new(base, -1, EV_PERSIST, on_resolv_time, w);
-	if (!w->ledger_died || !w->uplink_event || !w->resolv_event ||
-	    event_add(w->resolv_event, &often))
+	w->flows_event = evtimer_new(base, warden_on_flows_time, w);
+	if (!w->flows_event || !w->ledger_died || !w->uplink_event ||
+	    !w->resolv_event || event_add(w->resolv_event, &often))
 		return -ENOMEM;
 	return 0;
 }
@@ -360,6 +299,7 @@ static void drop_events(struct warden *w)
 	drop_event(&w->ledger_died);
 	drop_event(&w->uplink_event);
 	drop_event(&w->resolv_event);
+	drop_event(&w->flows_event);
 }
 
 /* Closing its socket tells it to end; it may take a while over its last

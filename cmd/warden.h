@@ -53,7 +53,7 @@ struct warden {
 	time_t crash[WARDEN_CRASHES_MAX];
 	struct event_base *base;
 	struct event *gate_event, *gate_died, *ledger_died, *uplink_event,
-		*resolv_event;
+		*resolv_event, *flows_event;
 	struct msg_gate_servers servers;
 };
 

@@ -35,6 +35,8 @@ void warden_tell_gate(struct warden *warden, enum msg_type type,
  * What is to be let through may wait for warden_flush_flows(). */
 int warden_take_message(struct warden *warden, struct msg *msg);
 void warden_flush_flows(struct warden *warden);
+/* The rest of it. */
+void warden_on_flows_time(int fd, short what, void *warden);
 
 /* Replaces a gate that is dead or dying. 0, or -errno: the session has failed,
  * and was told so. */

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "audit/record.h"
@@ -33,17 +34,36 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+static struct audit_event change_of(const struct policy *from,
+				    const struct policy *to, char *detail)
+{
+	record_policy_detail(policy_digest(from), policy_digest(to), detail);
+	return (struct audit_event){ .kind = EVENT_POLICY,
+				     .sandbox = WARDEN_SANDBOX_ID,
+				     .verdict = { .allow = true },
+				     .detail = detail };
+}
+
 static int record(struct warden *w, const struct policy *from,
 		  const struct policy *to)
 {
 	char detail[RECORD_POLICY_DETAIL_MAX];
-	struct audit_event event = { .kind = EVENT_POLICY,
-				     .sandbox = WARDEN_SANDBOX_ID,
-				     .verdict = { .allow = true },
-				     .detail = detail };
+	const struct audit_event event = change_of(from, to, detail);
 
-	record_policy_detail(policy_digest(from), policy_digest(to), detail);
 	return warden_record(w, &event);
+}
+
+/* A ledger that did not take a record in time may have it on its way: then it
+ * finds the opposite behind it. */
+static void take_back(struct warden *w, const struct policy *from,
+		      const struct policy *to)
+{
+	char detail[RECORD_POLICY_DETAIL_MAX];
+	const struct audit_event event = change_of(from, to, detail);
+	uint8_t buf[RECORD_MESSAGE_MAX];
+
+	send(w->record_sock, buf, record_encode(&event, ++w->record_seq, buf),
+	     MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Does what the gate asks for until it answers. 0; 1 if it refuses, with why in
@@ -181,6 +201,7 @@ int warden_reload(struct warden *w, const struct bundle *bundle,
 	}
 	err = record(w, w->policy, policy);
 	if (err) {
+		take_back(w, policy, w->policy);
 		snprintf(reterr, cap, "the ledger does not take records");
 		return err;
 	}
