@@ -2,6 +2,8 @@
  *
  * main.c - a command table, nothing else.
  */
+#include <errno.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "cmd/command.h"
 
 static int ledger_command(int argc, char **argv)
@@ -65,11 +68,19 @@ static void settle(void)
 	signal(SIGCHLD, SIG_DFL);
 }
 
+/* libevent ends a process that runs out of descriptors while it is set up. */
+static void on_fatal(int err)
+{
+	(void)err;
+	die(EXIT_SALLYPORT, "event loop: %s", strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
 	settle();
+	event_set_fatal_callback(on_fatal);
 
 	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 ||
 	    strcmp(name, "-h") == 0)
