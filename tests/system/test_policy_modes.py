@@ -2,6 +2,7 @@
 """What a policy can say beside names and ports: public hosts, observing, services
 of the machine, doors, other records, real addresses; and learning one."""
 import contextlib
+import http.server
 import subprocess
 import threading
 
@@ -151,7 +152,6 @@ def test_observe(case):
 @contextlib.contextmanager
 def service(port=0):
     """Of the machine, on its loopback: the port, and what it was asked."""
-    import http.server
     asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
