@@ -170,10 +170,10 @@ static void report(struct view *view, const char *name)
 			log_err("%s: line %llu: not a record: %s", name,
 				(unsigned long long)fault->first, words[i]);
 		else if (fault->count)
-			log_err("%s: line %llu: not a record: %s (and %llu "
-				"more lines)",
+			log_err("%s: line %llu: not a record: %s; so are %llu "
+				"lines",
 				name, (unsigned long long)fault->first,
-				words[i], (unsigned long long)fault->count - 1);
+				words[i], (unsigned long long)fault->count);
 		*fault = (struct fault){ .count = 0 };
 	}
 }

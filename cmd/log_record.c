@@ -238,14 +238,25 @@ static void put_flow(struct log_text *text, const json_t *line)
 	if (sni && (!host || strcmp(sni, host) != 0))
 		put_part(text, "sni ", *sni ? sni : "\"\"");
 	if (status)
-		log_text_add(text, " status %llu", (unsigned long long)status);
+		log_text_add(text, "%sstatus %llu", text->len ? " " : "",
+			     (unsigned long long)status);
+}
+
+/* Before what is no part of what was said before. */
+static void put_break(struct log_text *text)
+{
+	if (text->len)
+		log_text_add(text, "; ");
 }
 
 static void put_detail(const json_t *line, struct log_record *r)
 {
 	struct log_text text = log_text_of(r->detail, sizeof(r->detail));
+	const char *detail = get_text(line, "unmapped", "detail");
 	uint64_t count = get_number(line, "count", NULL);
 
+	if (!detail && r->kind == LOG_KIND_FINDING)
+		detail = get_text(line, "finding_info", "title");
 	if (r->kind == LOG_KIND_DNS)
 		put_dns(&text, line);
 	else if (r->kind == LOG_KIND_HTTP)
@@ -255,18 +266,19 @@ static void put_detail(const json_t *line, struct log_record *r)
 	if (count > 1)
 		log_text_add(&text, "%s%llu times", text.len ? " " : "",
 			     (unsigned long long)count);
-	if (r->kind == LOG_KIND_FINDING &&
-	    !get_text(line, "unmapped", "detail"))
-		put_part(&text, "", get_text(line, "finding_info", "title"));
-	put_part(&text, text.len ? "- " : "",
-		 get_text(line, "unmapped", "detail"));
-	if (r->flow)
-		log_text_add(&text, "%sflow %llu", text.len ? ", " : "",
-			     (unsigned long long)r->flow);
+	if (detail && *detail) {
+		put_break(&text);
+		log_text_put(&text, detail);
+	}
+	if (r->flow) {
+		put_break(&text);
+		log_text_add(&text, "flow %llu", (unsigned long long)r->flow);
+	}
 	/* In `run` there is but one. */
-	if (r->seen.sandbox > 1)
-		log_text_add(&text, "%ssandbox %u", text.len ? ", " : "",
-			     r->seen.sandbox);
+	if (r->seen.sandbox > 1) {
+		put_break(&text);
+		log_text_add(&text, "sandbox %u", r->seen.sandbox);
+	}
 }
 
 static void put_rule(const json_t *line, struct log_record *r)
@@ -308,8 +320,8 @@ enum log_fault log_record_parse(const char *line, size_t len,
 		return fine ? LOG_NOT_OURS : LOG_NOT_JSON;
 	}
 	ret->kind = kind_of(ret->seen.kind);
-	ret->judged = true;
-	ret->through = ret->kind != LOG_KIND_PACKET;
+	ret->judged = seen == OBSERVED_OK;
+	ret->through = ret->judged && ret->kind != LOG_KIND_PACKET;
 	if (seen == OBSERVED_OTHER)
 		fine = take_other(json, ret);
 	if (fine) {

@@ -30,15 +30,17 @@ struct log_layout log_layout_of(unsigned columns, bool colour)
 		[LOG_RULE] = 20,    [LOG_UP] = 7,      [LOG_DOWN] = 7,
 		[LOG_DURATION] = 8, [LOG_DETAIL] = 1,
 	};
-	/* The most important first. */
+	/* The most important first. Bytes out are nothing without those in. */
 	static const struct {
 		enum log_column column;
-		unsigned width;
+		unsigned width, room;
 	} narrow[] = {
-		{ LOG_VERDICT, 8 },  { LOG_WHERE, 30 }, { LOG_REASON, 14 },
-		{ LOG_TIME, 14 },    { LOG_WHAT, 8 },	{ LOG_RULE, 18 },
-		{ LOG_DETAIL, 12 },  { LOG_UP, 6 },	{ LOG_DOWN, 6 },
-		{ LOG_DURATION, 6 }, { LOG_DOOR, 11 },
+		{ LOG_VERDICT, 8, 8 },	{ LOG_WHERE, 30, 30 },
+		{ LOG_REASON, 14, 14 }, { LOG_TIME, 14, 14 },
+		{ LOG_WHAT, 8, 8 },	{ LOG_RULE, 18, 18 },
+		{ LOG_DETAIL, 12, 12 }, { LOG_UP, 6, 13 },
+		{ LOG_DOWN, 6, 6 },	{ LOG_DURATION, 6, 6 },
+		{ LOG_DOOR, 11, 11 },
 	};
 	struct log_layout layout = { .row = columns, .colour = colour };
 	unsigned used = 0;
@@ -48,7 +50,7 @@ struct log_layout log_layout_of(unsigned columns, bool colour)
 		return layout;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(narrow); i++) {
-		if (used && used + 1 + narrow[i].width > columns)
+		if (used && used + 1 + narrow[i].room > columns)
 			break;
 		layout.width[narrow[i].column] = narrow[i].width;
 		used += (used ? 1 : 0) + narrow[i].width;
@@ -58,7 +60,7 @@ struct log_layout log_layout_of(unsigned columns, bool colour)
 		unsigned more = columns - used;
 
 		if (layout.width[LOG_DETAIL])
-			more /= 2;
+			more /= 3;
 
 		if (more > WHERE_MAX - layout.width[LOG_WHERE])
 			more = WHERE_MAX - layout.width[LOG_WHERE];
