@@ -331,6 +331,44 @@ static void test_hostile(void **state)
 	assert_int_equal(rows, 2 * (EVENT_KIND_COUNT - 1));
 }
 
+/* Lines that somebody made of ours: whatever is shown of them is harmless. */
+static void test_mutated(void **state)
+{
+	static char line[RECORD_LINE_MAX + 1], other[RECORD_LINE_MAX + 1];
+	struct log_record record;
+	char row[LOG_ROW_MAX];
+	uint64_t random = 1, shown = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 60000; i++) {
+		const struct log_layout layout =
+			log_layout_of(i % 3 ? i % 220 : 0, false);
+		struct audit_event event = event_of(
+			(enum event_kind)(i % (EVENT_KIND_COUNT - 1) + 1),
+			i % 4 ? REASON_PATH : REASON_RULE);
+		size_t len = format(&event, "run", line) - 1;
+		size_t cut, n = i % 5 ? 1 : 3;
+
+		while (n--) {
+			random = random * 6364136223846793005u + 1;
+			line[(random >> 33) % len] = (char)(random >> 25);
+		}
+		if (i % 7 == 0) {
+			cut = (random >> 40) % len;
+			memcpy(other, line, len);
+			memmove(line + len - cut, other, cut);
+		}
+		if (log_record_parse(line, len, &record) != LOG_FINE)
+			continue;
+		len = log_row(&layout, &record, row);
+		shown++;
+		for (size_t at = 0; at < len; at++)
+			assert_true((row[at] >= 0x20 && row[at] < 0x7f) ||
+				    (row[at] == '\n' && at + 1 == len));
+	}
+	assert_in_range(shown, 1000, 59000);
+}
+
 static void test_faults(void **state)
 {
 	static char large[OBSERVED_LINE_MAX * 5];
@@ -373,6 +411,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_layout, setup, teardown),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+		cmocka_unit_test(test_mutated),
 		cmocka_unit_test_setup_teardown(test_faults, setup, teardown),
 	};
 
