@@ -128,7 +128,7 @@ bool log_moment(const char *text, int64_t now_s, uint64_t *ret_ms)
 		*ret_ms = (uint64_t)at * 1000;
 		return true;
 	}
-	if (!digits || digits >= sizeof(number) ||
+	if (!digits || digits >= sizeof(number) || !text[digits] ||
 	    (text[digits + 1] && strcmp(text + digits + 1, " ago") != 0))
 		return false;
 	snprintf(number, sizeof(number), "%.*s", (int)digits, text);
