@@ -22,50 +22,55 @@ struct row {
 	size_t columns; /* of them shown */
 };
 
+static const unsigned wide_columns[LOG_COLUMN_COUNT] = {
+	[LOG_TIME] = 29,    [LOG_VERDICT] = 8, [LOG_WHAT] = 8,
+	[LOG_REASON] = 14,  [LOG_DOOR] = 11,   [LOG_WHERE] = 30,
+	[LOG_RULE] = 20,    [LOG_UP] = 7,      [LOG_DOWN] = 7,
+	[LOG_DURATION] = 8, [LOG_DETAIL] = 1,
+};
+
+/* The most important first. Bytes out are nothing without those in. */
+static const struct {
+	enum log_column column;
+	unsigned width, room;
+} narrow_columns[] = {
+	{ LOG_VERDICT, 8, 8 },	{ LOG_WHERE, 30, 30 }, { LOG_REASON, 14, 14 },
+	{ LOG_TIME, 14, 14 },	{ LOG_WHAT, 8, 8 },    { LOG_RULE, 18, 18 },
+	{ LOG_DETAIL, 12, 12 }, { LOG_UP, 6, 13 },     { LOG_DOWN, 6, 6 },
+	{ LOG_DURATION, 6, 6 }, { LOG_DOOR, 11, 11 },
+};
+
+/* What is left is for the host and the detail. */
+static void widen(struct log_layout *layout, unsigned left)
+{
+	unsigned *where = &layout->width[LOG_WHERE];
+
+	if (layout->width[LOG_DETAIL])
+		left /= 3;
+	if (*where)
+		*where += left < WHERE_MAX - *where ? left : WHERE_MAX - *where;
+}
+
 struct log_layout log_layout_of(unsigned columns, bool colour)
 {
-	static const unsigned wide[LOG_COLUMN_COUNT] = {
-		[LOG_TIME] = 29,    [LOG_VERDICT] = 8, [LOG_WHAT] = 8,
-		[LOG_REASON] = 14,  [LOG_DOOR] = 11,   [LOG_WHERE] = 30,
-		[LOG_RULE] = 20,    [LOG_UP] = 7,      [LOG_DOWN] = 7,
-		[LOG_DURATION] = 8, [LOG_DETAIL] = 1,
-	};
-	/* The most important first. Bytes out are nothing without those in. */
-	static const struct {
-		enum log_column column;
-		unsigned width, room;
-	} narrow[] = {
-		{ LOG_VERDICT, 8, 8 },	{ LOG_WHERE, 30, 30 },
-		{ LOG_REASON, 14, 14 }, { LOG_TIME, 14, 14 },
-		{ LOG_WHAT, 8, 8 },	{ LOG_RULE, 18, 18 },
-		{ LOG_DETAIL, 12, 12 }, { LOG_UP, 6, 13 },
-		{ LOG_DOWN, 6, 6 },	{ LOG_DURATION, 6, 6 },
-		{ LOG_DOOR, 11, 11 },
-	};
 	struct log_layout layout = { .row = columns, .colour = colour };
 	unsigned used = 0;
 
 	if (!columns) {
-		memcpy(layout.width, wide, sizeof(wide));
+		memcpy(layout.width, wide_columns, sizeof(wide_columns));
 		return layout;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(narrow); i++) {
-		if (used && used + 1 + narrow[i].room > columns)
+	for (size_t i = 0; i < ARRAY_SIZE(narrow_columns); i++) {
+		unsigned blank = used ? 1 : 0;
+
+		if (used && used + blank + narrow_columns[i].room > columns)
 			break;
-		layout.width[narrow[i].column] = narrow[i].width;
-		used += (used ? 1 : 0) + narrow[i].width;
+		layout.width[narrow_columns[i].column] =
+			narrow_columns[i].width;
+		used += blank + narrow_columns[i].width;
 	}
-	/* The rest is for the host and the detail. */
-	if (layout.width[LOG_WHERE] && columns > used) {
-		unsigned more = columns - used;
-
-		if (layout.width[LOG_DETAIL])
-			more /= 3;
-
-		if (more > WHERE_MAX - layout.width[LOG_WHERE])
-			more = WHERE_MAX - layout.width[LOG_WHERE];
-		layout.width[LOG_WHERE] += more;
-	}
+	if (columns > used)
+		widen(&layout, columns - used);
 	return layout;
 }
 
