@@ -224,20 +224,36 @@ static enum observed take(const json_t *line, struct observation *o)
 	return take_what(line, o) ? OBSERVED_OK : OBSERVED_BAD;
 }
 
-enum observed observed_parse(const char *line, size_t len,
-			     struct observation *ret)
+enum observed observed_parse_json(const char *line, size_t len,
+				  struct observation *ret,
+				  struct json_t **ret_json)
 {
 	struct observation o = { .port = 0 };
 	enum observed result;
 	json_t *json;
 
+	*ret_json = NULL;
 	/* jansson passes over some NULs as if they were blanks. */
 	if (len > OBSERVED_LINE_MAX || memchr(line, '\0', len))
 		return OBSERVED_BAD;
 	json = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
-	result = json_is_object(json) ? take(json, &o) : OBSERVED_BAD;
-	json_decref(json);
-	if (result == OBSERVED_OK)
+	if (!json_is_object(json)) {
+		json_decref(json);
+		return OBSERVED_BAD;
+	}
+	result = take(json, &o);
+	if (result != OBSERVED_BAD)
 		*ret = o;
+	*ret_json = json;
+	return result;
+}
+
+enum observed observed_parse(const char *line, size_t len,
+			     struct observation *ret)
+{
+	json_t *json;
+	enum observed result = observed_parse_json(line, len, ret, &json);
+
+	json_decref(json);
 	return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * observed.h - the way back from a line of the log: what was asked for, and
- * what came of it. For `sallyport learn`.
+ * what came of it. For `sallyport learn` and `sallyport log`.
  *
  * A log is made by us, but names and paths in it by a sandbox, and the file may
  * be anybody's: nothing is believed that record_format() would not write.
@@ -40,8 +40,17 @@ struct observation {
 };
 
 /* One line, @len bytes, neither terminated nor trusted. @ret is filled with
- * OBSERVED_OK only. */
+ * OBSERVED_OK; with OBSERVED_OTHER only what all records have is: .kind,
+ * .session, .time_ms and .sandbox. */
 enum observed observed_parse(const char *line, size_t len,
 			     struct observation *ret);
+
+/* The same, for who needs more of the line than that: *@ret_json is all of it
+ * (jansson's; json_decref() it), whatever is returned; NULL if it is no JSON
+ * object. */
+struct json_t;
+enum observed observed_parse_json(const char *line, size_t len,
+				  struct observation *ret,
+				  struct json_t **ret_json);
 
 #endif

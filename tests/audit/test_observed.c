@@ -111,6 +111,9 @@ static void test_others(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		event = sample(kinds[i], REASON_RULE);
 		assert_int_equal(parse(&event, &o), OBSERVED_OTHER);
+		assert_int_equal(o.kind, kinds[i]);
+		assert_int_equal(o.time_ms, event.time_ms);
+		assert_int_equal(o.sandbox, event.sandbox);
 	}
 	event = sample(EVENT_PACKET, REASON_PORT);
 	assert_int_equal(parse(&event, &o), OBSERVED_OK);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * log_read.h - the lines of a log, through one buffer, whatever its size; and
+ * of one that grows.
+ */
+#ifndef CMD_LOG_READ_H
+#define CMD_LOG_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cmd/log_record.h"
+
+struct log_reader;
+
+/* What is done with lines. */
+struct log_sink {
+	/* A line without its LF; @fault is LOG_FINE, or why it can't be a
+	 * record (and @line is NULL). @number counts from 1. */
+	void (*line)(void *arg, const char *line, size_t len, uint64_t number,
+		     enum log_fault fault);
+	/* Everything that was there was given: a good moment to show it. True:
+	 * go on. */
+	bool (*rest)(void *arg);
+	/* At the end of a file: nothing more is wanted from one that grows. */
+	bool (*done)(void *arg);
+	void *arg;
+};
+
+/* All lines of @fd. 0, also when .rest() said no; or -errno. */
+int log_read(int fd, const struct log_sink *sink);
+
+/* The lines of the file @path and those that are appended, until .done(), until
+ * .rest() says no, or until SIGINT, SIGTERM or SIGHUP. A file that takes its
+ * place is read too. 0 or -errno. */
+int log_follow(const char *path, const struct log_sink *sink);
+
+#endif
