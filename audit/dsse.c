@@ -47,6 +47,16 @@ int dsse_pae(const char *type, struct text body, char **ret_pae,
 	return 0;
 }
 
+/* What JSON and PAE write alike. */
+static bool type_ok(const char *type)
+{
+	for (const char *at = type; *at; at++) {
+		if (*at <= ' ' || *at > '~')
+			return false;
+	}
+	return *type;
+}
+
 static void put_base64(struct json *j, const char *key, char *scratch,
 		       const void *data, size_t len)
 {
@@ -54,18 +64,36 @@ static void put_base64(struct json *j, const char *key, char *scratch,
 	json_bytes(j, key, scratch, BASE64_LEN(len));
 }
 
+/* @scratch has room for the base64 of either. */
+static void put_envelope(struct json *j, const char *type, struct text body,
+			 const struct vkey *vkey, const uint8_t *signature,
+			 char *scratch)
+{
+	char hint[VKEY_NAME_MAX + 1 + 8 + 1];
+
+	snprintf(hint, sizeof(hint), "%s+%08" PRIx32, vkey->name, vkey->id);
+	json_open(j, NULL, '{');
+	put_base64(j, "payload", scratch, body.at, body.len);
+	json_text(j, "payloadType", type);
+	json_open(j, "signatures", '[');
+	json_open(j, NULL, '{');
+	json_text(j, "keyid", hint);
+	put_base64(j, "sig", scratch, signature, VKEY_SIGNATURE);
+	json_close(j, '}');
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
 int dsse_sign(const char *type, struct text body, const struct key *key,
 	      char **ret_json, size_t *ret_len)
 {
 	AUTO_FREE char *pae = NULL, *json = NULL, *scratch = NULL;
-	const struct vkey *vkey = key_public(key);
-	char hint[VKEY_NAME_MAX + 1 + 8 + 1];
 	uint8_t signature[VKEY_SIGNATURE];
 	size_t len, cap;
 	struct json j;
 	int r;
 
-	if (!*type)
+	if (!type_ok(type))
 		return -EINVAL;
 	r = dsse_pae(type, body, &pae, &len);
 	if (!r)
@@ -77,18 +105,8 @@ int dsse_sign(const char *type, struct text body, const struct key *key,
 	scratch = malloc(BASE64_LEN(body.len) + BASE64_LEN(sizeof(signature)));
 	if (!json || !scratch)
 		return -ENOMEM;
-	snprintf(hint, sizeof(hint), "%s+%08" PRIx32, vkey->name, vkey->id);
 	j = json_of(json, cap - 1);
-	json_open(&j, NULL, '{');
-	put_base64(&j, "payload", scratch, body.at, body.len);
-	json_text(&j, "payloadType", type);
-	json_open(&j, "signatures", '[');
-	json_open(&j, NULL, '{');
-	json_text(&j, "keyid", hint);
-	put_base64(&j, "sig", scratch, signature, sizeof(signature));
-	json_close(&j, '}');
-	json_close(&j, ']');
-	json_close(&j, '}');
+	put_envelope(&j, type, body, key_public(key), signature, scratch);
 	if (j.full)
 		return -E2BIG;
 	json[j.len] = '\0';

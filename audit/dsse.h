@@ -24,7 +24,8 @@ int dsse_pae(const char *type, struct text body, char **ret_pae,
 
 /* Returns 0 and an envelope of one line without an LF, NUL-terminated, which
  * the caller frees. The hint "keyid" is the key's name and id, "NAME+ID".
- * Errors: -E2BIG beyond DSSE_BODY_MAX, -EINVAL of an empty @type, -ENOMEM. */
+ * Errors: -E2BIG beyond DSSE_BODY_MAX, -EINVAL of a @type that is not
+ * printable ASCII without spaces, -ENOMEM. */
 int dsse_sign(const char *type, struct text body, const struct key *key,
 	      char **ret_json, size_t *ret_len);
 

@@ -223,29 +223,42 @@ static int parse_pem(struct text pem, uint8_t *ret_seed)
 	return r;
 }
 
-int key_read_fd(int fd, struct text name, struct key **ret_key,
-		const char **reterr_why)
+static int read_pem(int fd, uint8_t *ret_seed, const char **reterr_why)
 {
 	char pem[PEM_LEN + 1]; /* one more: a longer file shows */
-	uint8_t seed[KEY_SEED];
+	const char *why = why_not_trusted(fd);
 	ssize_t n;
 	int r;
 
-	*reterr_why = why_not_trusted(fd);
-	if (*reterr_why)
+	if (why) {
+		*reterr_why = why;
 		return -EPERM;
+	}
 	n = read_all(fd, pem, sizeof(pem));
-	*reterr_why = "it cannot be read";
-	if (n < 0)
+	if (n < 0) {
+		*reterr_why = "it cannot be read";
 		return (int)n;
-	r = parse_pem((struct text){ pem, (size_t)n }, seed);
+	}
+	r = parse_pem((struct text){ pem, (size_t)n }, ret_seed);
 	OPENSSL_cleanse(pem, sizeof(pem));
-	*reterr_why = "it is not an Ed25519 key as PEM (PKCS#8)";
+	if (r < 0)
+		*reterr_why = "it is not an Ed25519 key as PEM (PKCS#8)";
+	return r;
+}
+
+int key_read_fd(int fd, struct text name, struct key **ret_key,
+		const char **reterr_why)
+{
+	uint8_t seed[KEY_SEED];
+	int r = read_pem(fd, seed, reterr_why);
+
 	if (r < 0)
 		return r;
 	r = key_of_seed(name, seed, ret_key);
 	OPENSSL_cleanse(seed, sizeof(seed));
-	*reterr_why = r == -EINVAL ? "its name may not be used" : "no memory";
+	if (r < 0)
+		*reterr_why = r == -EINVAL ? "its name may not be used"
+					   : "there is no memory";
 	return r;
 }
 
@@ -256,13 +269,13 @@ int key_read(int dirfd, const char *file, struct text name,
 	AUTO_FD int fd = openat(dirfd, file,
 				O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK |
 					O_NOCTTY);
+	int r = fd < 0 ? -errno : 0;
 
-	if (fd < 0) {
-		*reterr_why = errno == ELOOP ? "it is a symbolic link"
-					     : "it cannot be opened";
-		return errno == ELOOP ? -EPERM : -errno;
-	}
-	return key_read_fd(fd, name, ret_key, reterr_why);
+	if (!r)
+		return key_read_fd(fd, name, ret_key, reterr_why);
+	*reterr_why =
+		r == -ELOOP ? "it is a symbolic link" : "it cannot be opened";
+	return r == -ELOOP ? -EPERM : r;
 }
 
 int key_read_public(int dirfd, const char *file, struct vkey *ret_vkey)

@@ -34,40 +34,38 @@ static uint64_t split_of(uint64_t n)
 	return (uint64_t)1 << (63 - __builtin_clzll(n - 1));
 }
 
-/* The run that leaf @i is in; NULL if no hash is about it. */
-static const struct run *run_of(const struct runs *runs, uint64_t i)
+/* Which run leaf @i is in; runs->count if no hash is about it. */
+static size_t find_run(const struct runs *runs, uint64_t i)
 {
-	for (size_t r = 0; r < runs->count; r++) {
-		if (i >= runs->at[r].from && i < runs->at[r].to)
-			return &runs->at[r];
-	}
-	return NULL;
+	size_t r = 0;
+
+	while (r < runs->count && (i < runs->at[r].from || i >= runs->at[r].to))
+		r++;
+	return r;
 }
 
 static int fill(const struct runs *runs, uint64_t size,
 		const struct proof_leaves *leaves, struct proof *ret_proof)
 {
 	struct proof proof = { .count = runs->count };
-	const struct run *run = NULL;
 	struct merkle_hash leaf;
 	struct merkle part;
+	size_t run;
 	int r;
 
-	for (uint64_t i = 0; i < size; i++) {
+	for (uint64_t i = 0; runs->count && i < size; i++) {
 		r = leaves->next(leaves->ctx, &leaf);
 		if (r < 0)
 			return r;
-		if (!run || i == run->to) {
-			run = run_of(runs, i);
-			part.size = 0;
-		}
-		if (!run)
+		run = find_run(runs, i);
+		if (run == runs->count)
 			continue;
+		if (i == runs->at[run].from)
+			part.size = 0;
 		merkle_append_hash(&part, &leaf);
-		if (i + 1 == run->to)
-			merkle_root(&part,
-				    &proof.hash[runs->count - 1 -
-						(size_t)(run - runs->at)]);
+		/* The first run is the last hash. */
+		if (i + 1 == runs->at[run].to)
+			merkle_root(&part, &proof.hash[runs->count - 1 - run]);
 	}
 	*ret_proof = proof;
 	return 0;

@@ -4,7 +4,7 @@
  * (RFC 6962 sections 2.1.1 and 2.1.2; checked as RFC 9162 sections 2.1.3.2 and
  * 2.1.4.2 say), and the file in which the former travels (C2SP tlog-proof).
  *
- * Making a proof reads every leaf hash once, in order, and keeps none of them.
+ * Making a proof reads every leaf hash once at most, in order, and keeps none.
  */
 #ifndef AUDIT_PROOF_H
 #define AUDIT_PROOF_H

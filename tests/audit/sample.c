@@ -105,7 +105,7 @@ static void write_proofs(void)
 		char buf[4096];
 		struct out out = { .buf = buf, .cap = sizeof(buf) };
 		struct proof proof;
-		size_t len;
+		size_t len = 0;
 
 		must(!proof_make_inclusion((uint64_t)i, RECORDS, &leaves,
 					   &proof) &&

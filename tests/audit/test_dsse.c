@@ -103,6 +103,8 @@ static void test_who_and_what(void **state)
 	memcpy(strstr(json, "e31="), "e30K", 4);
 	assert_int_equal(open_json(json, key), -EKEYREJECTED);
 	assert_int_equal(dsse_sign("", of("{}"), key, &body, &len), -EINVAL);
+	assert_int_equal(dsse_sign("a/\xff", of("{}"), key, &body, &len),
+			 -EINVAL);
 	assert_null(body);
 }
 
