@@ -27,7 +27,8 @@ struct vkey {
  * space and '+'. (Those of unknown signers in a note may be wider.) */
 bool vkey_name_ok(struct text name);
 
-/* Returns 0, or -EINVAL of a bad @name. */
+/* Returns 0; -EINVAL of a bad @name, or of a @public of small order or not
+ * reduced: OpenSSL verifies with those, and anybody can sign for them. */
 int vkey_make(struct text name, const uint8_t *public, struct vkey *ret_vkey);
 
 /* Reads one text form, without a line end. Returns 0, or -EBADMSG; also if the

@@ -288,6 +288,48 @@ static void test_vkeys(void **state)
 		-EBADMSG);
 }
 
+/* OpenSSL takes a signature that is the neutral point and 0 for the key that
+ * is the neutral point, over any text. So there are no such keys. */
+static void test_weak_keys(void **state)
+{
+	uint8_t forged[VKEY_SIGNATURE] = { 1 }, public[VKEY_LEN] = { 1 };
+	struct vkey vkey = { .name = "x", .public = { 1 } };
+
+	(void)state;
+	assert_int_equal(vkey_verify(&vkey, "any", 3, forged), 0);
+	for (int sign = 0; sign <= 0x80; sign += 0x80) {
+		memset(public, 0, sizeof(public));
+		public[31] = (uint8_t)sign;
+		for (public[0] = 0; public[0] < 2; public[0]++)
+			assert_int_equal(vkey_make(of("x"), public, &vkey),
+					 -EINVAL);
+		assert_int_equal(vkey_make(of("x"), public, &vkey), 0);
+		memset(public, 0xff, sizeof(public));
+		public[31] = (uint8_t)(0x7f | sign);
+		for (public[0] = 0xec; public[0]; public[0]++)
+			assert_int_equal(vkey_make(of("x"), public, &vkey),
+					 -EINVAL);
+		public[0] = 0xeb;
+		assert_int_equal(vkey_make(of("x"), public, &vkey), 0);
+	}
+	/* The text form, with the id that fits. */
+	assert_int_equal(
+		vkey_parse(
+			of("x+48f9887e+AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
+			&vkey),
+		-EBADMSG);
+	assert_int_equal(
+		vkey_parse(
+			of("x+22ef6339+ASbolY/CsiewRcP0ifLvmPDV36wF08YzObE4AohtU/wF"),
+			&vkey),
+		-EBADMSG);
+	assert_int_equal(
+		vkey_parse(
+			of("x+c3056879+AccXanA9TdhPujwLdg0QZw8qIFP6LDnMxk7H/XeSrAN6"),
+			&vkey),
+		-EBADMSG);
+}
+
 static void test_base64(void **state)
 {
 	static const char *const bad[] = { "A",	   "AA",       "AAA",
@@ -339,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_a_note),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_vkeys),
+		cmocka_unit_test(test_weak_keys),
 		cmocka_unit_test(test_base64),
 	};
 

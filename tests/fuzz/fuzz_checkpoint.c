@@ -10,6 +10,15 @@
 
 #include "audit/dsse.h"
 
+/* RFC 8032's B: a key like others. */
+#define BASE_POINT                                                            \
+	{                                                                     \
+		0x58, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66,   \
+			0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, \
+			0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, \
+			0x66, 0x66, 0x66, 0x66                                \
+	}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void must(bool holds)
@@ -33,7 +42,8 @@ static void check_saved(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct vkey nobody = { .name = "nobody.example" };
+	static const struct vkey nobody = { .name = "nobody.example",
+					    .public = BASE_POINT };
 	const struct text text = { (const char *)data, size };
 	char again[CHECKPOINT_TEXT_MAX], *body;
 	struct checkpoint checkpoint;
