@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 static bool has_colours(FILE *out)
 {
@@ -21,30 +22,13 @@ static bool has_colours(FILE *out)
 	       strcmp(term, "dumb") != 0;
 }
 
-/* How many bytes at @at a terminal or an eye would obey rather than read: C0
- * and C1 controls, separators of lines, directions. */
-static size_t bad_bytes(const unsigned char *at)
-{
-	if (at[0] < 0x20 || at[0] == 0x7f)
-		return 1;
-	if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f)
-		return 2;
-	if (at[0] == 0xe2 &&
-	    ((at[1] == 0x80 && at[2] >= 0xa8 && at[2] <= 0xae) ||
-	     (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9)))
-		return 3;
-	return 0;
-}
-
 static void put_clean(FILE *out, const char *text)
 {
-	const unsigned char *at = (const unsigned char *)text;
+	while (*text) {
+		size_t bad = text_bad(text);
 
-	while (*at) {
-		size_t bad = bad_bytes(at);
-
-		putc(bad ? '?' : *at, out);
-		at += bad ? bad : 1;
+		putc(bad ? '?' : *text, out);
+		text += bad ? bad : 1;
 	}
 }
 
