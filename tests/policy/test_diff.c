@@ -127,6 +127,10 @@ static const struct {
 	{ "allow: [a.test]\n",
 	  "allow:\n - {host: a.test, dns: {types: [TXT]}}\n",
 	  "~a.test/4 wider TXT records too" },
+	{ "allow:\n - {host: a.test, ports: [7], connect: 10.0.0.1:9}\n"
+	  "deny:\n - {address: 10.0.0.0/8}\n",
+	  "allow:\n - {host: a.test, ports: [7], connect: 10.0.0.1:9}\n",
+	  "+10.0.0.0/8/0\n+a.test:7-7/7" },
 	/* Addresses. */
 	{ "", "allow:\n - {address: 9.9.0.0/16, ports: [22]}\n",
 	  "+9.9.0.0/16:22-22/3" },

@@ -72,6 +72,9 @@ static const struct {
 	{ V "allow: ['*.telegram.org']\n", "strangers@2" },
 	{ V "allow: ['*.cloudflare.com']\n", "shared-cdn@2 doh@2 strangers@2" },
 	{ V "allow: [pastebin.com]\ndeny: [pastebin.com]\n", "denied@2" },
+	{ V "allow: [{host: llm.internal, connect: 10.0.0.1:8000}]\n"
+	    "deny: [{address: 10.0.0.0/8}]\n",
+	  "denied@2" },
 	/* What it covers, others decide about. */
 	{ V "allow:\n - '*.debian.org'\n", "strangers@3" },
 	{ V "allow:\n - '*.debian.org'\ndeny: [paste.debian.net, "
