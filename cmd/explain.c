@@ -127,7 +127,8 @@ static void settle_path(struct inquiry *inquiry)
 	char canonical[EXPLAIN_PATH_MAX + 1];
 	const char *fault;
 
-	if (!path.len || inquiry->fault || inquiry->spoken != SPOKEN_HTTP)
+	if (!path.len || inquiry->fault || inquiry->spoken == SPOKEN_TLS ||
+	    inquiry->spoken == SPOKEN_OTHER)
 		return;
 	fault = http_path_canonical(path, canonical, sizeof(canonical));
 	if (fault)
