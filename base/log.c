@@ -40,11 +40,12 @@ static void emit(enum log_level level, const char *fmt, va_list ap)
 	if (len > sizeof(line) - 2)
 		len = sizeof(line) - 2;
 	for (size_t i = 0; i < len;) {
-		size_t bad = text_bad(line + i);
+		bool bad;
+		size_t n = text_next(line + i, &bad);
 
 		if (bad && line[i] != '\n' && line[i] != '\t')
-			memset(line + i, '?', bad);
-		i += bad ? bad : 1;
+			memset(line + i, '?', n);
+		i += n;
 	}
 	line[len++] = '\n';
 	if (write(STDERR_FILENO, line, len) < 0)

@@ -4,30 +4,54 @@
  */
 #include "base/text.h"
 
-size_t text_bad(const char *text)
-{
-	const unsigned char *at = (const unsigned char *)text;
+#include <stdint.h>
+#include <string.h>
 
-	if ((at[0] && at[0] < 0x20) || at[0] == 0x7f)
+/* The length of the character at @at, and which one it is; 0: it is none, or
+ * written longer than it needs to be. */
+static size_t character(const unsigned char *at, uint32_t *ret_code)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t n = at[0] < 0x80	  ? 1
+		   : at[0] < 0xc0 ? 0
+		   : at[0] < 0xe0 ? 2
+		   : at[0] < 0xf0 ? 3
+		   : at[0] < 0xf8 ? 4
+				  : 0;
+	uint32_t code = n < 2 ? at[0] : at[0] & (0x7fu >> n);
+
+	for (size_t i = 1; i < n; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (at[i] & 0x3fu);
+	}
+	if (!n || code < least[n] || code > 0x10ffff ||
+	    (code >= 0xd800 && code <= 0xdfff))
+		return 0;
+	*ret_code = code;
+	return n;
+}
+
+size_t text_next(const char *text, bool *ret_bad)
+{
+	/* First and last: controls, soft hyphen, Arabic letter mark, what has
+	 * no width or a direction, separators of lines, byte order mark, tags.
+	 */
+	static const uint32_t bad[][2] = {
+		{ 0x1, 0x1f },	     { 0x7f, 0x9f },	 { 0xad, 0xad },
+		{ 0x61c, 0x61c },    { 0x200b, 0x200f }, { 0x2028, 0x202e },
+		{ 0x2060, 0x206f },  { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb },
+		{ 0xe0000, 0xe007f }
+	};
+	uint32_t code;
+	size_t n = character((const unsigned char *)text, &code);
+
+	*ret_bad = !n;
+	if (!n)
 		return 1;
-	if (at[0] == 0xc2 &&
-	    ((at[1] >= 0x80 && at[1] <= 0x9f) || at[1] == 0xad))
-		return 2;
-	if (at[0] == 0xd8 && at[1] == 0x9c)
-		return 2;
-	if (at[0] == 0xe2 && at[1] == 0x80 &&
-	    ((at[2] >= 0x8b && at[2] <= 0x8f) ||
-	     (at[2] >= 0xa8 && at[2] <= 0xae)))
-		return 3;
-	if (at[0] == 0xe2 && at[1] == 0x81 && at[2] >= 0xa0 && at[2] <= 0xaf)
-		return 3;
-	if (at[0] == 0xef && at[1] == 0xbb && at[2] == 0xbf)
-		return 3;
-	/* Tags, U+E0000 to U+E007F. */
-	if (at[0] == 0xf3 && at[1] == 0xa0 &&
-	    (at[2] == 0x80 || at[2] == 0x81) && at[3])
-		return 4;
-	return 0;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		*ret_bad |= code >= bad[i][0] && code <= bad[i][1];
+	return n;
 }
 
 /* How many bytes at the end of @text are the start of a character. */
@@ -48,14 +72,19 @@ static size_t cut_off(const unsigned char *text, size_t len)
 
 void text_clean(char *text)
 {
+	size_t len = strlen(text);
 	char *to = text;
 
+	text[len - cut_off((const unsigned char *)text, len)] = '\0';
 	for (const char *at = text; *at;) {
-		size_t bad = text_bad(at);
+		bool bad;
+		size_t n = text_next(at, &bad);
 
-		*to++ = bad ? '?' : *at;
-		at += bad ? bad : 1;
+		if (bad)
+			*to++ = '?';
+		else
+			to = (char *)memmove(to, at, n) + n;
+		at += n;
 	}
-	to -= cut_off((const unsigned char *)text, (size_t)(to - text));
 	*to = '\0';
 }

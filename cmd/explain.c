@@ -153,9 +153,10 @@ static void parse(int argc, char **argv, struct request *ret)
 	}
 	if (optind < argc - 2)
 		bad("what is", argv[optind + 2]);
-	if (optind == argc || (optind == argc - 1 && !ret->any))
-		bad(optind == argc ? "a target is missing"
-				   : "a policy is missing before",
+	if (optind == argc)
+		bad("a target is missing", NULL);
+	if (optind == argc - 1 && !ret->any)
+		bad("a policy and a target are needed, there is only",
 		    argv[optind]);
 	if (optind == argc - 2)
 		add_policy(ret, argv[optind++]);
@@ -414,5 +415,5 @@ int explain_main(int argc, char **argv)
 		print_explanation(&request, &explanation);
 	policy_unref(policy);
 	bundle_free(&request.bundle);
-	return explanation.reachable ? 0 : EXIT_REFUSED;
+	return print_end(explanation.reachable ? 0 : EXIT_REFUSED);
 }

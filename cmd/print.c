@@ -6,13 +6,16 @@
 #include "cmd/print.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/text.h"
+#include "cmd/command.h"
 
 static bool has_colours(FILE *out)
 {
@@ -25,10 +28,14 @@ static bool has_colours(FILE *out)
 static void put_clean(FILE *out, const char *text)
 {
 	while (*text) {
-		size_t bad = text_bad(text);
+		bool bad;
+		size_t n = text_next(text, &bad);
 
-		putc(bad ? '?' : *text, out);
-		text += bad ? bad : 1;
+		if (bad)
+			putc('?', out);
+		else
+			fwrite(text, 1, n, out);
+		text += n;
 	}
 }
 
@@ -108,4 +115,12 @@ void json_place(struct json *j, const char *place, const char **ret_rest)
 		json_uint(j, "line", first ? first : second);
 	if (first)
 		json_uint(j, "column", second);
+}
+
+int print_end(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	log_err("cannot write to standard output: %s", strerror(errno));
+	return EXIT_SALLYPORT;
 }

@@ -33,4 +33,8 @@ bool json_flush(struct json_out *out);
  */
 void json_place(struct json *j, const char *place, const char **ret_rest);
 
+/* @status, the last thing of a command: what it said has to be there, or it
+ * failed. */
+int print_end(int status);
+
 #endif

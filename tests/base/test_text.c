@@ -23,6 +23,9 @@ static void test_clean(void **state)
 		{ "\xe2\x80\x8f\xe2\x80\x8b\xd8\x9c\xef\xbb\xbf.", "????." },
 		{ "\xf3\xa0\x81\xa1.", "?." },
 		{ "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80" },
+		{ "\xff\x9bm\xc0\x80", "??m??" },
+		{ "\xed\xa0\x80.\xf5\x80\x80\x80", "???.????" },
+		{ "a\xe4\xb8.", "a??." },
 		/* Cut by somebody's buffer. */
 		{ "cut \xc3", "cut " },
 		{ "cut \xe4\xb8", "cut " },
