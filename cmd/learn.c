@@ -29,7 +29,7 @@
 #include "cmd/learn_plan.h"
 
 #define EXIT_NOT_LEARNED 1
-#define NAME_BYTES_MAX	 128
+#define NAME_BYTES_MAX	 64 /* as policies have it */
 
 enum option_code {
 	OPT_NAME = 256,
@@ -109,7 +109,7 @@ static const char *parse_name(const char *text)
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
 			bad("a control character in --name", NULL);
 	if (!len || len > NAME_BYTES_MAX)
-		bad("--name is 1 to 128 bytes long", NULL);
+		bad("--name is 1 to 64 bytes long", NULL);
 	return text;
 }
 
