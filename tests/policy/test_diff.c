@@ -131,6 +131,28 @@ static const struct {
 	  "deny:\n - {address: 10.0.0.0/8}\n",
 	  "allow:\n - {host: a.test, ports: [7], connect: 10.0.0.1:9}\n",
 	  "+10.0.0.0/8/0\n+a.test:7-7/7" },
+	/* Each of the rules that may decide. */
+	{ "allow:\n - {host: a.test, ports: [80], methods: [GET], upload: 1 MB}\n"
+	  " - {host: a.test, ports: [80], methods: [POST], upload: 1 MB}\n",
+	  "allow:\n - {host: a.test, ports: [80], methods: [GET], upload: 1 MB}\n"
+	  " - {host: a.test, ports: [80], methods: [POST]}\n",
+	  "~a.test:80-80/3 wider POST: upload 1 MB -> unlimited" },
+	{ "allow:\n - {host: a.test, ports: [80], methods: [GET], upload: 1 MB}\n"
+	  " - {host: a.test, ports: [80]}\n",
+	  "allow:\n - {host: a.test, ports: [80], methods: [GET]}\n"
+	  " - {host: a.test, ports: [80]}\n",
+	  "~a.test:80-80/3 wider GET: upload 1 MB -> unlimited" },
+	{ "allow:\n - {host: a.test, ports: [80], methods: [GET]}\n"
+	  " - {host: a.test, ports: [80], paths: [/a], upload: 1 MB}\n",
+	  "allow:\n - {host: a.test, ports: [80], paths: [/a], upload: 1 MB}\n"
+	  " - {host: a.test, ports: [80], methods: [GET]}\n",
+	  "~a.test:80-80/3 different upload unlimited -> 1 MB; for some "
+	  "requests other rules decide, which differ in more than requests" },
+	{ "allow:\n - {host: a.test, ports: [80], methods: [GET]}\n"
+	  " - {host: a.test, ports: [80], paths: [/a]}\n",
+	  "allow:\n - {host: a.test, ports: [80], paths: [/a]}\n"
+	  " - {host: a.test, ports: [80], methods: [GET]}\n",
+	  "" },
 	/* Addresses. */
 	{ "", "allow:\n - {address: 9.9.0.0/16, ports: [22]}\n",
 	  "+9.9.0.0/16:22-22/3" },
