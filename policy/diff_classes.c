@@ -275,6 +275,34 @@ static bool address_of(const struct ranges *all, size_t i, struct ip *ret)
 	return true;
 }
 
+static bool in_any(const struct ranges *all, size_t from, const struct ip *ip)
+{
+	for (size_t i = from; i < all->count; i++)
+		if (cidr_contains(&all->at[i], ip))
+			return true;
+	return false;
+}
+
+/* Behind a translator's address is another one, which is judged too: the first
+ * of a range often has one that is special. An ordinary one, of which no range
+ * speaks, stands for the rest. Each bit is tried: what is special is nowhere
+ * near to all that differs in one. */
+static void choose_inner(const struct ranges *all, size_t i, struct ip *ip)
+{
+	for (unsigned bit = all->at[i].bits; bit < ip->len * 8u; bit++) {
+		struct ip inner = ip_embedded(ip), other = *ip;
+
+		if (ip_equal(&inner, ip) ||
+		    (!ip_special(&inner) && !in_any(all, 0, &inner)))
+			return;
+		other.byte[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
+		inner = ip_embedded(&other);
+		if (inner.len == 4 && !ip_special(&inner) &&
+		    !in_any(all, 0, &inner) && !in_any(all, i + 1, &other))
+			*ip = other;
+	}
+}
+
 void diff_addresses(struct differ *d)
 {
 	struct ranges all = { 0 };
@@ -288,6 +316,7 @@ void diff_addresses(struct differ *d)
 	for (size_t i = 0; i < all.count; i++) {
 		if (!address_of(&all, i, &ip))
 			continue;
+		choose_inner(&all, i, &ip);
 		cidr_format(&all.at[i], what);
 		diff_subject(d, &(struct subject){ .kind = DIFF_ADDRESS,
 						   .what = what,
