@@ -86,12 +86,24 @@ static void add_policy(struct request *r, const char *what)
 	r->any = true;
 }
 
+/* RFC 9110 section 5.6.2. Case counts. */
+static bool is_method(const char *text)
+{
+	size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				"abcdefghijklmnopqrstuvwxyz"
+				"0123456789!#$%&'*+-.^_`|~");
+
+	return n && !text[n] && n <= 32;
+}
+
 static void apply(struct request *r, int code)
 {
 	const char *why;
 
 	switch (code) {
 	case 'm':
+		if (!is_method(optarg))
+			bad("--method: it is a word like GET, not", optarg);
 		r->inquiry.method = optarg;
 		break;
 	case 't':

@@ -22,7 +22,7 @@ void print_text(FILE *out, enum tone tone, const char *format, ...)
 /* A JSON text of any length on stdout: json_flush() after each small piece. */
 struct json_out {
 	struct json json;
-	char buf[32768];
+	char buf[131072]; /* a target, its path and a place, all escaped */
 };
 void json_out_init(struct json_out *out);
 /* False if the piece was too large, and is lost. */
