@@ -228,8 +228,8 @@ static void test_codes(void **state)
 
 	(void)state;
 	for (size_t i = 0; (info = lint_info(i)); i++) {
-		/* That one needs a file. */
-		bool seen = strcmp(info->word, "list-lines") == 0;
+		/* Those need a file. */
+		bool seen = strncmp(info->word, "list-", 5) == 0;
 
 		for (size_t j = 0; j < ARRAY_SIZE(cases); j++)
 			if (strstr(cases[j].codes, info->word))
@@ -295,6 +295,14 @@ static void test_deny_lists(void **state)
 	assert_int_equal(found.count, 1);
 	assert_string_equal(found.at[0].info->word, "list-lines");
 	assert_non_null(strstr(found.at[0].message, "2, the first is line 2"));
+	findings_free(&found);
+	policy_unref(policy);
+
+	/* As after a download that failed. */
+	policy = build_with_list(list_yaml, "# names\n\n");
+	assert_int_equal(policy_lint(policy, NOW, &found), 0);
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.at[0].info->word, "list-empty");
 	findings_free(&found);
 	policy_unref(policy);
 }
