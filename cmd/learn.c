@@ -70,8 +70,8 @@ static const char help[] =
 	"  --help                  this text\n\n"
 	"Never a rule: what a deny rule names; what was refused for more than "
 	"its host,\nport, method or path; names that look like a DNS tunnel; "
-	"places where anybody\ncan take in data. Comments in the policy list "
-	"them.\n\n"
+	"places where anybody\ncan take in data; resolvers that no rule had "
+	"allowed. Comments in the policy list\nthem.\n\n"
 	"Exit status: 0; 1 if no policy could be learned; 125 if sallyport "
 	"failed.\n";
 
