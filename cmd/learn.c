@@ -71,7 +71,7 @@ static const char help[] =
 	"Never a rule: what a deny rule names; what was refused for more than "
 	"its host,\nport, method or path; names that look like a DNS tunnel; "
 	"places where anybody\ncan take in data; resolvers that no rule had "
-	"allowed. Comments in the policy list\nthem.\n\n"
+	"allowed. Comments in the policy\nlist them.\n\n"
 	"Exit status: 0; 1 if no policy could be learned; 125 if sallyport "
 	"failed.\n";
 
