@@ -7,7 +7,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/text.h"
 
 static const char *log_name = "sallyport";
 static enum log_level log_max = LOG_LEVEL_WARN;
@@ -36,10 +39,13 @@ static void emit(enum log_level level, const char *fmt, va_list ap)
 	size_t len = (size_t)head + (size_t)body;
 	if (len > sizeof(line) - 2)
 		len = sizeof(line) - 2;
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)line[i];
-		if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
-			line[i] = '?';
+	for (size_t i = 0; i < len;) {
+		bool bad;
+		size_t n = text_next(line + i, &bad);
+
+		if (bad && line[i] != '\n' && line[i] != '\t')
+			memset(line + i, '?', n);
+		i += n;
 	}
 	line[len++] = '\n';
 	if (write(STDERR_FILENO, line, len) < 0)

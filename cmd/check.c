@@ -316,5 +316,5 @@ int check_main(int argc, char **argv)
 		if (one && status != CHECK_ERRORS)
 			status = one;
 	}
-	return status;
+	return print_end(status);
 }

@@ -243,7 +243,7 @@ static int compare(char **argv, int64_t now_s, bool json)
 	differences_free(&all);
 	policy_unref(was);
 	policy_unref(is);
-	return different ? EXIT_DIFFERENT : 0;
+	return print_end(different ? EXIT_DIFFERENT : 0);
 }
 
 static _Noreturn void bad(const char *what, const char *arg)

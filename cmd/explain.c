@@ -86,12 +86,24 @@ static void add_policy(struct request *r, const char *what)
 	r->any = true;
 }
 
+/* RFC 9110 section 5.6.2. Case counts. */
+static bool is_method(const char *text)
+{
+	size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				"abcdefghijklmnopqrstuvwxyz"
+				"0123456789!#$%&'*+-.^_`|~");
+
+	return n && !text[n] && n <= 32;
+}
+
 static void apply(struct request *r, int code)
 {
 	const char *why;
 
 	switch (code) {
 	case 'm':
+		if (!is_method(optarg))
+			bad("--method: it is a word like GET, not", optarg);
 		r->inquiry.method = optarg;
 		break;
 	case 't':
@@ -127,7 +139,8 @@ static void settle_path(struct inquiry *inquiry)
 	char canonical[EXPLAIN_PATH_MAX + 1];
 	const char *fault;
 
-	if (!path.len || inquiry->fault || inquiry->spoken != SPOKEN_HTTP)
+	if (!path.len || inquiry->fault || inquiry->spoken == SPOKEN_TLS ||
+	    inquiry->spoken == SPOKEN_OTHER)
 		return;
 	fault = http_path_canonical(path, canonical, sizeof(canonical));
 	if (fault)
@@ -152,9 +165,10 @@ static void parse(int argc, char **argv, struct request *ret)
 	}
 	if (optind < argc - 2)
 		bad("what is", argv[optind + 2]);
-	if (optind == argc || (optind == argc - 1 && !ret->any))
-		bad(optind == argc ? "a target is missing"
-				   : "a policy is missing before",
+	if (optind == argc)
+		bad("a target is missing", NULL);
+	if (optind == argc - 1 && !ret->any)
+		bad("a policy and a target are needed, there is only",
 		    argv[optind]);
 	if (optind == argc - 2)
 		add_policy(ret, argv[optind++]);
@@ -413,5 +427,5 @@ int explain_main(int argc, char **argv)
 		print_explanation(&request, &explanation);
 	policy_unref(policy);
 	bundle_free(&request.bundle);
-	return explanation.reachable ? 0 : EXIT_REFUSED;
+	return print_end(explanation.reachable ? 0 : EXIT_REFUSED);
 }

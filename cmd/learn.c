@@ -29,7 +29,7 @@
 #include "cmd/learn_plan.h"
 
 #define EXIT_NOT_LEARNED 1
-#define NAME_BYTES_MAX	 128
+#define NAME_BYTES_MAX	 64 /* as policies have it */
 
 enum option_code {
 	OPT_NAME = 256,
@@ -70,8 +70,8 @@ static const char help[] =
 	"  --help                  this text\n\n"
 	"Never a rule: what a deny rule names; what was refused for more than "
 	"its host,\nport, method or path; names that look like a DNS tunnel; "
-	"places where anybody\ncan take in data. Comments in the policy list "
-	"them.\n\n"
+	"places where anybody\ncan take in data; resolvers that no rule had "
+	"allowed. Comments in the policy\nlist them.\n\n"
 	"Exit status: 0; 1 if no policy could be learned; 125 if sallyport "
 	"failed.\n";
 
@@ -109,7 +109,7 @@ static const char *parse_name(const char *text)
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
 			bad("a control character in --name", NULL);
 	if (!len || len > NAME_BYTES_MAX)
-		bad("--name is 1 to 128 bytes long", NULL);
+		bad("--name is 1 to 64 bytes long", NULL);
 	return text;
 }
 

@@ -238,6 +238,8 @@ static const char *why_distrusted(const struct learn_host *host,
 		       "tunnel";
 	if (host->strange_type)
 		return "TXT, NULL or ANY records were asked for";
+	if (!host->literal && learn_resolver(host->name))
+		return learn_resolver(host->name);
 	if (host->many_ports)
 		return "too many ports were tried";
 	return NULL;

@@ -6,8 +6,8 @@
  * its rules, and those are a fifth of its rules; the one of which the largest
  * part was used comes first. A wildcard is used if that many names directly
  * below one domain were reached on the same ports; never below a public suffix,
- * nor below a domain where strangers have names. Neither is used if it would
- * open what is to stay closed.
+ * nor where `check` knows of strangers, resolvers or shared hosts below the
+ * domain. Neither is used if it would open what is to stay closed.
  */
 #include <errno.h>
 #include <libpsl.h>
@@ -311,7 +311,8 @@ static bool may_be_wildcard(const psl_ctx_t *psl, const struct learn_host *host,
 {
 	return parent && host->zone && host->zone != host->name &&
 	       parent <= host->zone && !psl_is_public_suffix(psl, parent) &&
-	       !learn_is_listed(parent) && !learn_hides_listed(parent);
+	       !learn_is_listed(parent) && !learn_caution(parent) &&
+	       !learn_hides_listed(parent);
 }
 
 static int use_wildcard(struct learn_table *table, struct learn_plan *plan,

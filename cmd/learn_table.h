@@ -117,7 +117,12 @@ bool learn_name_is_closed(const struct learn_host *host);
 /* Is @host a place where anybody can take in what a sandbox sends? The one
  * place that knows the list. */
 bool learn_is_listed(const char *host);
-/* Is such a place below @parent, so that a wildcard would open it? */
+/* Is such a place below @parent, or one that `check` warns of, so that a
+ * wildcard would open it? */
 bool learn_hides_listed(const char *parent);
+/* What `check` knows of @host, for a second thought; NULL: nothing. */
+const char *learn_caution(const char *host);
+/* The same if it is a resolver, which nobody allows by accident. */
+const char *learn_resolver(const char *host);
 
 #endif

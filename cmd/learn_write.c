@@ -151,9 +151,10 @@ static void print_port(FILE *out, const struct learn_port *port)
 	}
 }
 
-/* One line above each rule. */
+/* One line above each rule, and one more where it needs a second thought. */
 static void print_evidence(FILE *out, const struct learn_host *host)
 {
+	const char *caution = host->literal ? NULL : learn_caution(host->name);
 	bool first = true;
 
 	fputs("  # ", out);
@@ -166,6 +167,8 @@ static void print_evidence(FILE *out, const struct learn_host *host)
 	}
 	fputs("; first ", out);
 	print_time(out, host->first_ms);
+	if (caution)
+		fprintf(out, "\n  # careful: %s", caution);
 	fputc('\n', out);
 }
 
@@ -264,6 +267,8 @@ static void print_refused(FILE *out, const struct learn_host *host)
 	print_reasons(out, refusals);
 	fputs(", ", out);
 	print_count(out, times, "time");
+	if (!host->literal && learn_caution(host->name))
+		fprintf(out, "; careful: %s", learn_caution(host->name));
 	fputc('\n', out);
 }
 

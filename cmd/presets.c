@@ -201,8 +201,8 @@ int presets_main(int argc, char **argv)
 	if (json)
 		show_json(argv[optind]);
 	else if (optind < argc)
-		return show(argv[optind]);
+		return print_end(show(argv[optind]));
 	else
 		list();
-	return 0;
+	return print_end(0);
 }

@@ -6,12 +6,16 @@
 #include "cmd/print.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cmd/command.h"
 
 static bool has_colours(FILE *out)
 {
@@ -21,30 +25,17 @@ static bool has_colours(FILE *out)
 	       strcmp(term, "dumb") != 0;
 }
 
-/* How many bytes at @at a terminal or an eye would obey rather than read: C0
- * and C1 controls, separators of lines, directions. */
-static size_t bad_bytes(const unsigned char *at)
-{
-	if (at[0] < 0x20 || at[0] == 0x7f)
-		return 1;
-	if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f)
-		return 2;
-	if (at[0] == 0xe2 &&
-	    ((at[1] == 0x80 && at[2] >= 0xa8 && at[2] <= 0xae) ||
-	     (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9)))
-		return 3;
-	return 0;
-}
-
 static void put_clean(FILE *out, const char *text)
 {
-	const unsigned char *at = (const unsigned char *)text;
+	while (*text) {
+		bool bad;
+		size_t n = text_next(text, &bad);
 
-	while (*at) {
-		size_t bad = bad_bytes(at);
-
-		putc(bad ? '?' : *at, out);
-		at += bad ? bad : 1;
+		if (bad)
+			putc('?', out);
+		else
+			fwrite(text, 1, n, out);
+		text += n;
 	}
 }
 
@@ -124,4 +115,12 @@ void json_place(struct json *j, const char *place, const char **ret_rest)
 		json_uint(j, "line", first ? first : second);
 	if (first)
 		json_uint(j, "column", second);
+}
+
+int print_end(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	log_err("cannot write to standard output: %s", strerror(errno));
+	return EXIT_SALLYPORT;
 }

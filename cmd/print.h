@@ -22,7 +22,7 @@ void print_text(FILE *out, enum tone tone, const char *format, ...)
 /* A JSON text of any length on stdout: json_flush() after each small piece. */
 struct json_out {
 	struct json json;
-	char buf[32768];
+	char buf[131072]; /* a target, its path and a place, all escaped */
 };
 void json_out_init(struct json_out *out);
 /* False if the piece was too large, and is lost. */
@@ -32,5 +32,9 @@ bool json_flush(struct json_out *out);
  * "column" (where there is one) and, in @ret_rest if it is not NULL, the text.
  */
 void json_place(struct json *j, const char *place, const char **ret_rest);
+
+/* @status, the last thing of a command: what it said has to be there, or it
+ * failed. */
+int print_end(int status);
 
 #endif

@@ -42,9 +42,10 @@ struct draft {
 	struct policy_error *err;
 	const void *bundle; /* files that others extend are found in it */
 	size_t bundle_len;
-	uint64_t presets_loaded; /* a bit for each */
-	char *loaded[LOADS_MAX]; /* files */
-	size_t files, loads;
+	uint64_t presets_loaded;       /* a bit for each */
+	char *loaded[LOADS_MAX];       /* files */
+	const char *listed[LOADS_MAX]; /* lists of names; rules own them */
+	size_t files, loads, lists;
 	unsigned budgets;
 	bool any_file, observe;
 	struct settings settings; /* of all files side by side */

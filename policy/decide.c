@@ -60,6 +60,17 @@ const struct rule *denied_name(const struct policy *policy, const char *host,
 	return NULL;
 }
 
+/* `connect` is no way around a denied range: what one policy denies, another
+ * one beside or above it can't allow. Where denials are only observed, the name
+ * leads where its rule says. */
+const struct rule *denied_service(const struct policy *policy,
+				  const struct rule *rule)
+{
+	const struct endpoint *to = rule_connect(rule);
+
+	return to && !policy->observes ? denied_address(policy, &to->ip) : NULL;
+}
+
 static bool in_texts(const struct texts *texts, const char *text)
 {
 	for (size_t i = 0; i < texts->count; i++)
@@ -84,7 +95,8 @@ static enum reason path_objection(const struct rule *rule, const char *path)
 }
 
 /* What @rule has against it; REASON_RULE: nothing. */
-static enum reason objection(const struct rule *rule, const struct question *q)
+static enum reason objection(const struct policy *policy,
+			     const struct rule *rule, const struct question *q)
 {
 	if (rule_expired(rule, q->now_s))
 		return REASON_EXPIRED;
@@ -92,6 +104,8 @@ static enum reason objection(const struct rule *rule, const struct question *q)
 		return REASON_NOT_IN_POLICY;
 	if (q->port && !rule_has_port(rule, q->port))
 		return REASON_PORT;
+	if (denied_service(policy, rule))
+		return REASON_DENY_RULE;
 	if (!q->method)
 		return REASON_RULE;
 	if (rule->methods.count && !in_texts(&rule->methods, q->method))
@@ -103,8 +117,9 @@ static enum reason objection(const struct rule *rule, const struct question *q)
 static unsigned closeness(enum reason reason)
 {
 	static const enum reason order[] = {
-		REASON_EXPIRED, REASON_NOT_IN_POLICY, REASON_PORT,
-		REASON_METHOD,	REASON_PATH,	      REASON_MALFORMED,
+		REASON_EXPIRED,	  REASON_NOT_IN_POLICY, REASON_PORT,
+		REASON_METHOD,	  REASON_PATH,		REASON_MALFORMED,
+		REASON_DENY_RULE,
 	};
 	unsigned i = 0;
 
@@ -122,7 +137,8 @@ static bool fits_better(const struct rule *rule, const struct rule *than,
 			 !rule_judges_requests(rule));
 }
 
-static struct verdict decide_group(const struct group *group,
+static struct verdict decide_group(const struct policy *policy,
+				   const struct group *group,
 				   const struct question *q)
 {
 	const struct rule *fit = NULL, *lead = group->at[0]->lead;
@@ -130,18 +146,21 @@ static struct verdict decide_group(const struct group *group,
 
 	for (size_t i = 0; i < group->count; i++) {
 		const struct rule *rule = group->at[i];
-		enum reason reason = objection(rule, q);
+		enum reason reason = objection(policy, rule, q);
 
 		if (reason == REASON_RULE && fits_better(rule, fit, q))
 			fit = rule;
 		else if (reason != REASON_RULE &&
 			 closeness(reason) > closeness(no.reason))
-			no = refuse(reason, rule);
+			no = refuse(reason,
+				    reason == REASON_DENY_RULE
+					    ? denied_service(policy, rule)
+					    : rule);
 	}
 	if (!fit)
 		return no;
 	/* In DNS one answers for all. */
-	if (!q->port && lead && objection(lead, q) == REASON_RULE)
+	if (!q->port && lead && objection(policy, lead, q) == REASON_RULE)
 		fit = lead;
 	return allow(fit);
 }
@@ -163,38 +182,48 @@ static bool is_public_name(const char *host)
 	return true;
 }
 
+static bool names_port(const struct group *group, uint16_t port)
+{
+	for (size_t i = 0; i < group->count; i++)
+		if (rule_has_port(group->at[i], port))
+			return true;
+	return false;
+}
+
 static struct verdict decide_name(const struct policy *policy,
 				  const struct question *q)
 {
 	const struct rule *denied = denied_name(policy, q->host, q->port);
 	struct verdict verdict = refuse(REASON_NOT_IN_POLICY, NULL);
 	struct cover cover = { .at = q->host };
-	struct group group;
+	struct group group = { 0 };
 
 	if (denied)
 		return refuse(REASON_DENY_RULE, denied);
 	if (index_next(&policy->allow, &cover, &group))
-		verdict = decide_group(&group, q);
+		verdict = decide_group(policy, &group, q);
 	/* Rules add ports to what is public; what they say of 443 holds. */
 	if (!verdict.allow && policy->is_public &&
 	    (!q->port || q->port == 443) &&
-	    (!verdict.rule || verdict.reason == REASON_PORT) &&
+	    (!verdict.rule ||
+	     (verdict.reason == REASON_PORT && !names_port(&group, 443))) &&
 	    is_public_name(q->host))
 		return (struct verdict){ true, REASON_PUBLIC, NULL,
 					 REASON_RULE };
 	return verdict;
 }
 
-static const struct rule *find_literal(const struct literal_list *list,
+static const struct rule *find_literal(const struct policy *policy,
 				       const struct ip *ip,
 				       const struct question *q,
 				       struct verdict *no)
 {
+	const struct literal_list *list = &policy->allow_literal;
 	struct group group;
 
 	for (size_t i = 0; index_literal(list, ip, i, &group); i++) {
 		for (size_t j = 0; j < group.count; j++) {
-			enum reason reason = objection(group.at[j], q);
+			enum reason reason = objection(policy, group.at[j], q);
 
 			if (reason == REASON_RULE)
 				return group.at[j];
@@ -212,8 +241,7 @@ static struct verdict allow_address(const struct policy *policy,
 	const struct ip *ip = &q->address;
 	struct ip inner = ip_embedded(ip);
 	struct verdict no = refuse(REASON_LITERAL_ADDRESS, NULL);
-	const struct rule *rule =
-		find_literal(&policy->allow_literal, ip, q, &no);
+	const struct rule *rule = find_literal(policy, ip, q, &no);
 
 	if (!rule)
 		return no;
@@ -221,7 +249,7 @@ static struct verdict allow_address(const struct policy *policy,
 	 * has to be ordinary, or named as well. */
 	if (ip_equal(&inner, ip))
 		return allow(rule);
-	if (!find_literal(&policy->allow_literal, &inner, q, &no) &&
+	if (!find_literal(policy, &inner, q, &no) &&
 	    (is_v4_in_disguise(ip) || ip_special(&inner)))
 		return refuse(REASON_LITERAL_ADDRESS, NULL);
 	return allow(rule);

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "policy/diff_impl.h"
+#include "policy/nameset.h"
 
 /* --- names --------------------------------------------------------------- */
 
@@ -66,32 +67,67 @@ static int collect_names(const struct differ *d, struct patterns *ret)
 	return 0;
 }
 
-static bool has_pattern(const struct patterns *all, const char *host)
+static bool is_listed(const struct policy *policy, const char *name)
 {
-	const struct pattern exact = { host, false }, wildcard = { host, true };
+	struct nameset_hit hit;
 
-	return bsearch(&exact, all->at, all->count, sizeof(*all->at),
-		       compare_patterns) ||
-	       bsearch(&wildcard, all->at, all->count, sizeof(*all->at),
-		       compare_patterns);
-}
-
-/* A name below @host that no other pattern is about. False: there is none. */
-static bool name_below(const struct patterns *all, const char *host, char *buf)
-{
-	for (unsigned i = 0; i <= all->count; i++) {
-		int len = snprintf(buf, HOST_MAX + 1, "%x.%s", i, host);
-
-		if (len < 0 || len > HOST_MAX)
-			return false;
-		if (!has_pattern(all, buf))
+	for (size_t i = 0; i < policy->lists.count; i++)
+		if (nameset_find(policy->lists.at[i]->list, name, &hit) &&
+		    strcmp(hit.name, name) == 0)
 			return true;
-	}
 	return false;
 }
 
-static void diff_pattern(struct differ *d, const struct patterns *all,
-			 const struct pattern *pattern)
+static bool has_rule(const struct rule_list *list, const char *name)
+{
+	struct cover cover = { .at = name };
+	struct group group;
+
+	return index_next(list, &cover, &group) && !group.at[0]->wildcard;
+}
+
+bool diff_is_named(const struct policy *policy, const char *name)
+{
+	return has_rule(&policy->allow, name) ||
+	       has_rule(&policy->deny, name) || is_listed(policy, name);
+}
+
+/* Also a list could name what would stand for all others, to hide them. */
+static bool stands_for_others(const struct differ *d, const char *name)
+{
+	return !diff_is_named(d->policy[WAS], name) &&
+	       !diff_is_named(d->policy[IS], name);
+}
+
+/* The @i-th label, of any that there may be: the short ones first. */
+static void label_of(size_t i, char *buf)
+{
+	static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz_";
+	const size_t base = sizeof(letters) - 1;
+	size_t n = 0;
+
+	for (i++; i; i /= base)
+		buf[n++] = letters[--i % base];
+	buf[n] = '\0';
+}
+
+bool diff_name_below(const struct differ *d, const char *host, char *buf)
+{
+	char label[16];
+
+	for (size_t i = 0;; i++) {
+		int len;
+
+		label_of(i, label);
+		len = snprintf(buf, HOST_MAX + 1, "%s.%s", label, host);
+		if (len < 0 || len > HOST_MAX)
+			return false;
+		if (stands_for_others(d, buf))
+			return true;
+	}
+}
+
+static void diff_pattern(struct differ *d, const struct pattern *pattern)
 {
 	char what[HOST_MAX + 3], name[HOST_MAX + 1];
 	struct subject subject = { .kind = DIFF_NAME,
@@ -99,7 +135,7 @@ static void diff_pattern(struct differ *d, const struct patterns *all,
 				   .host = pattern->host };
 
 	if (pattern->wildcard) {
-		if (!name_below(all, pattern->host, name))
+		if (!diff_name_below(d, pattern->host, name))
 			return;
 		snprintf(what, sizeof(what), "*.%s", pattern->host);
 		subject.what = what;
@@ -108,16 +144,25 @@ static void diff_pattern(struct differ *d, const struct patterns *all,
 	diff_subject(d, &subject);
 }
 
-/* A top-level domain that no pattern is about or below. */
-static void name_of_others(const struct patterns *all, char *buf)
+/* A name below a top-level domain that nobody speaks of. */
+static void name_of_others(const struct differ *d, const struct patterns *all,
+			   char *buf)
 {
 	bool taken = true;
 
 	for (unsigned i = 0; taken; i++) {
-		char *top = buf + 2;
+		char top[24];
+		const struct pattern exact = { top, false };
+		const struct pattern wildcard = { top, true };
 
-		snprintf(buf, HOST_MAX + 1, "0.others%u", i);
-		taken = has_pattern(all, top) || has_pattern(all, buf);
+		snprintf(top, sizeof(top), "others%u", i);
+		taken = is_listed(d->policy[WAS], top) ||
+			is_listed(d->policy[IS], top) ||
+			bsearch(&exact, all->at, all->count, sizeof(*all->at),
+				compare_patterns) ||
+			bsearch(&wildcard, all->at, all->count,
+				sizeof(*all->at), compare_patterns) ||
+			!diff_name_below(d, top, buf);
 	}
 }
 
@@ -130,12 +175,12 @@ void diff_names(struct differ *d)
 		d->error = -ENOMEM;
 		return;
 	}
-	name_of_others(&all, name);
+	name_of_others(d, &all, name);
 	diff_subject(d, &(struct subject){ .kind = DIFF_NAME,
 					   .what = DIFF_OTHERS,
 					   .host = name });
 	for (size_t i = 0; i < all.count; i++)
-		diff_pattern(d, &all, &all.at[i]);
+		diff_pattern(d, &all.at[i]);
 	free(all.at);
 }
 
@@ -230,6 +275,34 @@ static bool address_of(const struct ranges *all, size_t i, struct ip *ret)
 	return true;
 }
 
+static bool in_any(const struct ranges *all, size_t from, const struct ip *ip)
+{
+	for (size_t i = from; i < all->count; i++)
+		if (cidr_contains(&all->at[i], ip))
+			return true;
+	return false;
+}
+
+/* Behind a translator's address is another one, which is judged too: the first
+ * of a range often has one that is special. An ordinary one, of which no range
+ * speaks, stands for the rest. Each bit is tried: what is special is nowhere
+ * near to all that differs in one. */
+static void choose_inner(const struct ranges *all, size_t i, struct ip *ip)
+{
+	for (unsigned bit = all->at[i].bits; bit < ip->len * 8u; bit++) {
+		struct ip inner = ip_embedded(ip), other = *ip;
+
+		if (ip_equal(&inner, ip) ||
+		    (!ip_special(&inner) && !in_any(all, 0, &inner)))
+			return;
+		other.byte[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
+		inner = ip_embedded(&other);
+		if (inner.len == 4 && !ip_special(&inner) &&
+		    !in_any(all, 0, &inner) && !in_any(all, i + 1, &other))
+			*ip = other;
+	}
+}
+
 void diff_addresses(struct differ *d)
 {
 	struct ranges all = { 0 };
@@ -243,6 +316,7 @@ void diff_addresses(struct differ *d)
 	for (size_t i = 0; i < all.count; i++) {
 		if (!address_of(&all, i, &ip))
 			continue;
+		choose_inner(&all, i, &ip);
 		cidr_format(&all.at[i], what);
 		diff_subject(d, &(struct subject){ .kind = DIFF_ADDRESS,
 						   .what = what,

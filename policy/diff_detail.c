@@ -99,6 +99,24 @@ static bool requests_cover(const struct fitting wide, struct fitting narrow)
 	return true;
 }
 
+/* Returns how long the text is, which may be more than fits. */
+static size_t rule_requests(const struct rule *rule, char *buf, size_t cap)
+{
+	size_t len =
+		(size_t)snprintf(buf, cap, "%s",
+				 rule->methods.count	      ? ""
+				 : rule_judges_requests(rule) ? "any"
+							      : "any request");
+
+	for (size_t i = 0; i < rule->methods.count && len < cap; i++)
+		len += (size_t)snprintf(buf + len, cap - len, "%s%s",
+					i ? "," : "", rule->methods.at[i]);
+	for (size_t i = 0; i < rule->paths.count && len < cap; i++)
+		len += (size_t)snprintf(buf + len, cap - len, "%s%s",
+					i ? "," : " ", rule->paths.at[i]);
+	return len;
+}
+
 static void requests_text(struct fitting fitting, char *buf, size_t cap)
 {
 	size_t len = 0;
@@ -110,17 +128,10 @@ static void requests_text(struct fitting fitting, char *buf, size_t cap)
 			snprintf(buf, cap, "any request");
 			return;
 		}
-		len += (size_t)snprintf(buf + len, cap - len, "%s%s",
-					len ? " or " : "",
-					rule->methods.count ? "" : "any");
-		for (size_t i = 0; i < rule->methods.count && len < cap; i++)
-			len += (size_t)snprintf(buf + len, cap - len, "%s%s",
-						i ? "," : "",
-						rule->methods.at[i]);
-		for (size_t i = 0; i < rule->paths.count && len < cap; i++)
-			len += (size_t)snprintf(buf + len, cap - len, "%s%s",
-						i ? "," : " ",
-						rule->paths.at[i]);
+		len += (size_t)snprintf(buf + len, cap - len, "%s",
+					len ? " or " : "");
+		if (len < cap)
+			len += rule_requests(rule, buf + len, cap - len);
 	}
 	if (!len)
 		snprintf(buf, cap, "any request");
@@ -319,6 +330,102 @@ static void types(const struct rule *was, const struct rule *is,
 	}
 }
 
+static void details(const struct rule *was, const struct rule *is,
+		    uint16_t port, struct change *c)
+{
+	protocol(was, is, port, c);
+	connects(was, is, c);
+	answers(was, is, c);
+	budgets(was, is, c);
+	expiry(was, is, c);
+}
+
+/* --- several rules, of which the request decides ------------------------- */
+
+/* The next rule that may decide about a request: none does behind one that
+ * takes all. */
+static const struct rule *judge_next(struct fitting *f, bool *done)
+{
+	const struct rule *rule = *done ? NULL : fitting_next(f);
+
+	*done = !rule || !rule_judges_requests(rule);
+	return rule;
+}
+
+static bool same_judges(const struct fitting fitting[2])
+{
+	struct fitting was = fitting[WAS], is = fitting[IS];
+	bool was_done = false, is_done = false;
+	const struct rule *a, *b;
+
+	do {
+		a = judge_next(&was, &was_done);
+		b = judge_next(&is, &is_done);
+		if (a && b &&
+		    (!same_texts(&a->methods, &b->methods) ||
+		     !same_texts(&a->paths, &b->paths)))
+			return false;
+	} while (a && b);
+	return !a && !b;
+}
+
+static void each_judge(const struct reach reach[2],
+		       const struct fitting fitting[2], struct change *ret)
+{
+	struct fitting was = fitting[WAS], is = fitting[IS];
+	bool was_done = false, is_done = false;
+	const struct rule *a, *b;
+
+	while ((a = judge_next(&was, &was_done)) &&
+	       (b = judge_next(&is, &is_done))) {
+		struct change c = { .any = false };
+		char what[120] = "";
+
+		/* That one was looked at already. */
+		if (a == reach[WAS].rule && b == reach[IS].rule)
+			continue;
+		details(a, b, fitting[IS].port, &c);
+		if (!c.any)
+			continue;
+		rule_requests(b, what, sizeof(what));
+		change_add(ret, c.way, "%.110s: %.300s", what, c.text);
+	}
+}
+
+/* Do all of them, in both, say the same beside methods and paths? */
+static bool all_alike(const struct fitting fitting[2])
+{
+	const struct rule *first = NULL, *rule;
+
+	for (int i = WAS; i <= IS; i++) {
+		struct fitting f = fitting[i];
+		bool done = false;
+
+		while ((rule = judge_next(&f, &done))) {
+			struct change there = { .any = false };
+
+			if (!first)
+				first = rule;
+			details(first, rule, f.port, &there);
+			if (there.any)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Which rule decides about a request, and so what else holds for it. */
+static void judges(const struct reach reach[2], const struct fitting fitting[2],
+		   struct change *ret)
+{
+	if (same_judges(fitting))
+		each_judge(reach, fitting, ret);
+	else if (!all_alike(fitting))
+		change_add(ret, DIFF_OTHERWISE,
+			   "for some requests other rules decide, which differ "
+			   "in more than requests");
+}
+
 void diff_detail(const struct reach reach[2], const struct fitting fitting[2],
 		 struct change *ret)
 {
@@ -331,9 +438,6 @@ void diff_detail(const struct reach reach[2], const struct fitting fitting[2],
 		return;
 	}
 	requests(fitting, ret);
-	protocol(was, is, port, ret);
-	connects(was, is, ret);
-	answers(was, is, ret);
-	budgets(was, is, ret);
-	expiry(was, is, ret);
+	details(was, is, port, ret);
+	judges(reach, fitting, ret);
 }

@@ -69,6 +69,12 @@ void diff_detail(const struct reach reach[2], const struct fitting fitting[2],
 /* Copies @difference, whose texts are copied too. */
 void diff_add(struct differ *d, const struct difference *difference);
 
+/* Does @policy speak of exactly @name, in a rule or in a list? */
+bool diff_is_named(const struct policy *policy, const char *name);
+/* A name below @host for all that nobody speaks of in either policy; false:
+ * there is none. @buf holds HOST_MAX + 1 bytes. */
+bool diff_name_below(const struct differ *d, const char *host, char *buf);
+
 void diff_subject(struct differ *d, const struct subject *subject);
 void diff_names(struct differ *d);
 void diff_addresses(struct differ *d);

@@ -22,29 +22,28 @@ static bool may_reach(const struct policy *policy, const char *name)
 	return policy->is_public || index_next(&policy->allow, &cover, &group);
 }
 
-/* Of what is below, one name that most probably nobody wrote. */
-static bool differs(const struct policy *other, const struct nameset_item *item)
+/* Of what is below, a name that stands for those that nobody wrote. */
+static bool differs(const struct differ *d, const struct policy *other,
+		    const struct nameset_item *item)
 {
 	char below[HOST_MAX + 1];
-	int len;
 
 	if ((item->kind & NAMESET_EXACT) && may_reach(other, item->name))
 		return true;
 	if (!(item->kind & NAMESET_BELOW))
 		return false;
-	len = snprintf(below, sizeof(below), "0diff.%s", item->name);
-	return len > 0 && len <= HOST_MAX && may_reach(other, below);
+	return diff_name_below(d, item->name, below) && may_reach(other, below);
 }
 
-static size_t compare(const struct nameset *set, const struct policy *other,
-		      struct change *names)
+static size_t compare(const struct differ *d, const struct nameset *set,
+		      const struct policy *other, struct change *names)
 {
 	struct nameset_cursor cursor = { 0 };
 	struct nameset_item item;
 	size_t n = 0;
 
 	while (nameset_next(set, &cursor, &item)) {
-		if (!differs(other, &item))
+		if (!differs(d, other, &item))
 			continue;
 		if (n++ < NAMED_MAX)
 			change_add(names, DIFF_OTHERWISE, "%s%s",
@@ -62,7 +61,7 @@ void diff_lists(struct differ *d, int of)
 		const struct rule *rule = list->at[i];
 		struct change names = { .any = false };
 		char detail[sizeof(names.text) + 40];
-		size_t n = compare(rule->list, d->policy[!of], &names);
+		size_t n = compare(d, rule->list, d->policy[!of], &names);
 
 		if (!n)
 			continue;

@@ -123,7 +123,8 @@ const struct rule *fitting_next(struct fitting *f)
 
 			if (!rule_expired(rule, f->now_s) &&
 			    rule_has_door(rule, f->door) &&
-			    rule_has_port(rule, f->port))
+			    rule_has_port(rule, f->port) &&
+			    !denied_service(f->policy, rule))
 				return rule;
 		}
 		if (!next_group(f))

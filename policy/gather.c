@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "policy/build.h"
 #include "policy/part.h"
 #include "policy/tree.h"
@@ -61,13 +62,13 @@ static int read_all(int fd, size_t max, char **ret_text, size_t *ret_len)
 	return 0;
 }
 
-/* A directory or a device is no policy, and a pipe may block for ever; what was
- * read from one is gone. */
-static int open_file(const char *path, bool again)
+/* A directory or a device is no policy. A pipe may be one that a person names;
+ * it may block for ever too, and what was read from one is gone. */
+static int open_file(const char *path, bool regular)
 {
 	struct stat st;
 	AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY |
-					    (again ? O_NONBLOCK : 0));
+					    (regular ? O_NONBLOCK : 0));
 
 	if (fd < 0)
 		return -errno;
@@ -75,8 +76,8 @@ static int open_file(const char *path, bool again)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	if (again && !S_ISREG(st.st_mode))
-		return -ESPIPE;
+	if (S_ISBLK(st.st_mode) || (regular && !S_ISREG(st.st_mode)))
+		return -ENOTSUP;
 	return steal_fd(&fd);
 }
 
@@ -94,6 +95,7 @@ static int file_fault(struct gatherer *g, const struct place *place,
 				    place->node->column, "%.200s: %s", path,
 				    why);
 	snprintf(g->err->text, sizeof(g->err->text), "%.300s: %s", path, why);
+	text_clean(g->err->text);
 	return -EINVAL;
 }
 
@@ -197,10 +199,10 @@ static int gather_text(struct gatherer *g, enum bundle_kind kind,
 	return ret;
 }
 
-static int read_file(const char *path, size_t max, bool again, char **ret_text,
-		     size_t *ret_len)
+static int read_file(const char *path, size_t max, bool regular,
+		     char **ret_text, size_t *ret_len)
 {
-	AUTO_FD int fd = open_file(path, again);
+	AUTO_FD int fd = open_file(path, regular);
 
 	return fd < 0 ? fd : read_all(fd, max, ret_text, ret_len);
 }
@@ -216,7 +218,11 @@ static int gather_file(struct gatherer *g, const struct place *place,
 
 	if (++g->files > FILES_MAX)
 		return file_fault(g, place, path, "too many files are named");
-	ret = read_file(path, max, g->again, &text, &len);
+	/* Who reads a policy of others did not name what it names. */
+	ret = read_file(path, max, g->again || place, &text, &len);
+	if (ret == -ENOTSUP)
+		return file_fault(g, place, path,
+				  "it is no regular file, copy it to one");
 	if (ret < 0 && ret != -EFBIG)
 		return ret == -ENOMEM
 			       ? ret

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "policy/lint_impl.h"
+#include "policy/nameset.h"
 
 /* So many names can carry a file out, a few bytes each. */
 #define NAMES_PER_WILDCARD_MANY 256
@@ -76,6 +77,9 @@ static const struct lint_info infos[LINT_CODE_COUNT] = {
 		"lines of a deny list that deny nothing",
 		"names, hosts files and ||name^ are understood; check that "
 		"nothing else is meant"),
+	[LINT_LIST_EMPTY] = WARNING("list-empty",
+		"a deny list without a name",
+		"fill it, or take it out of the policy"),
 	[LINT_DNS_PORT] = WARNING("dns-port",
 		"ports 53 and 853",
 		"leave 53 and 853 out: the gate resolves names"),
@@ -251,13 +255,18 @@ static void lint_deny_lists(struct linter *l)
 {
 	const struct rule_list *lists = &l->policy->lists;
 
-	for (size_t i = 0; i < lists->count; i++)
+	for (size_t i = 0; i < lists->count; i++) {
+		if (!nameset_count(lists->at[i]->list))
+			lint_found(l, lists->at[i], LINT_LIST_EMPTY,
+				   "%s has no names, so it denies nothing",
+				   lists->at[i]->text);
 		if (lists->at[i]->skipped)
 			lint_found(l, lists->at[i], LINT_LIST_LINES,
 				   "%s: lines that are no names, so deny "
 				   "nothing: %zu, the first is line %u",
 				   lists->at[i]->text, lists->at[i]->skipped,
 				   lists->at[i]->first_skipped_line);
+	}
 }
 
 static int compare(const void *a, const void *b)

@@ -243,6 +243,8 @@ static void denied(struct linter *l, const struct rule *rule)
 {
 	const struct rule *by = denier(l, rule);
 
+	if (!by)
+		by = denied_service(l->policy, rule);
 	/* To deny is how one leaves something of a preset out. */
 	if (by && strncmp(rule->origin, "preset ", 7) != 0)
 		lint_found(l, rule, LINT_DENIED, "%s is denied by %s (%s)",

@@ -13,10 +13,8 @@
 
 static bool is_loaded(const struct draft *draft, const char *path)
 {
-	const struct rule_list *all = &draft->policy->all;
-
-	for (size_t i = 0; i < all->count; i++)
-		if (all->at[i]->list && strcmp(all->at[i]->text, path) == 0)
+	for (size_t i = 0; i < draft->lists; i++)
+		if (strcmp(draft->listed[i], path) == 0)
 			return true;
 	return false;
 }
@@ -64,6 +62,7 @@ static int add_list(const struct loader *l, const struct node *node,
 	rule->list = set;
 	rule->skipped = report.skipped;
 	rule->first_skipped_line = report.first_skipped_line;
+	l->draft->listed[l->draft->lists++] = rule->text;
 	return 0;
 }
 
@@ -81,6 +80,9 @@ int load_list(const struct loader *l, const struct node *node)
 				  "it is too long or climbs above the root");
 	if (is_loaded(l->draft, path))
 		return 0;
+	if (l->draft->lists == LOADS_MAX)
+		return FAULT(l, node, "more than %d lists are named",
+			     LOADS_MAX);
 	if (!draft_find_part(l->draft, BUNDLE_LIST, path, &text, &len))
 		return load_fault(l, node, "file", "it was not read");
 	return add_list(l, node, path, text, len);

@@ -138,7 +138,8 @@ static void mark_allowed(uint64_t *map, const struct policy *policy,
 
 	if (index_next(&policy->allow, &cover, &group))
 		for (size_t i = 0; i < group.count; i++)
-			if (!rule_expired(group.at[i], now_s) &&
+			if (!denied_service(policy, group.at[i]) &&
+			    !rule_expired(group.at[i], now_s) &&
 			    rule_has_door(group.at[i], DOOR_TRANSPARENT))
 				mark_rule(map, group.at[i], true);
 	/* As decide_name() has it. */

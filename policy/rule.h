@@ -118,6 +118,11 @@ const struct rule *denied_name(const struct policy *policy, const char *host,
 const struct rule *denied_address(const struct policy *policy,
 				  const struct ip *ip);
 
+/* What denies the address that @rule connects to; NULL: nothing does, or it
+ * connects to none. */
+const struct rule *denied_service(const struct policy *policy,
+				  const struct rule *rule);
+
 bool is_v4_in_disguise(const struct ip *ip);
 
 /* Sorts @policy for look-ups. 0 or -ENOMEM. */

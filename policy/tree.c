@@ -12,6 +12,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/text.h"
+
 #define DEPTH_MAX 8
 #define NODES_MAX 120000
 
@@ -39,6 +41,7 @@ int source_fault(const struct source *source, unsigned line, unsigned column,
 		     "%.200s:%u:%u: %s", source->origin, line, column,
 		     what) < 0)
 		source->err->text[0] = '\0';
+	text_clean(source->err->text);
 	return -EINVAL;
 }
 

@@ -236,6 +236,8 @@ def test_wrong_words():
                  ["explain", "good.yaml", "a.example/x"],
                  ["explain", "good.yaml", "a.example", "--at", "soon"],
                  ["explain", "good.yaml", "a.example", "--at"],
+                 ["explain", "good.yaml", "a.example", "--method", "G ET"],
+                 ["explain", "good.yaml", "a.example", "--method", ""],
                  ["explain", "--allow", "githbu", "a.example"],
                  ["diff", "good.yaml"], ["diff", "-", "-"],
                  ["diff", "good.yaml", "no-such.yaml"],
@@ -244,6 +246,42 @@ def test_wrong_words():
         out = run(*args)
         check(out.returncode == 125 and not out.stdout
               and out.stderr.startswith("sallyport: "), (args, out))
+
+
+def test_json_of_what_is_long():
+    """Escaped it is six times as long, and JSON it is still."""
+    note = "\\u202e" * 1365
+    write("long.yaml", "version: 1\nallow:\n  - {host: a.example, note: "
+          f'"{note}"}}\n')
+    for args in (["explain", "--json", "long.yaml", "\u202e" * 2600],
+                 ["explain", "--json", "long.yaml", "a.example"],
+                 ["check", "--json", "long.yaml"],
+                 ["check", "--json", "\u202e" * 1300],
+                 ["diff", "--json", "long.yaml", "preset:npm"]):
+        told = json.loads(run(*args).stdout)
+        check(isinstance(told, dict), args)
+
+
+def test_nothing_is_lost():
+    """A disk that is full is no success."""
+    write("good.yaml", GOOD)
+    for args in (["check", "good.yaml"], ["check", "--json", "good.yaml"],
+                 ["explain", "good.yaml", "api.example"], ["presets"],
+                 ["diff", "good.yaml", "preset:npm"], ["presets", "npm"]):
+        with open("/dev/full", "w", encoding="utf8") as full:
+            out = subprocess.run([BINARY, *args], stdout=full, text=True,
+                                 stderr=subprocess.PIPE, check=False)
+        check(out.returncode == 125 and "No space left" in out.stderr,
+              (args, out))
+
+
+def test_a_path_is_as_the_gate_sees_it():
+    write("paths.yaml", "version: 1\nallow:\n  - {host: a.example, ports: "
+          "[8080], paths: [/v1/**]}\n")
+    for url in "http://a.example:8080", "other://a.example:8080":
+        for path, status in ("/v1/x", 0), ("/v1/../x", 1), ("/v1/%2e%2e/x", 1):
+            out = run("explain", "paths.yaml", url + path, "--method", "GET")
+            check(out.returncode == status, (url, path, out))
 
 
 def test_help():

@@ -611,10 +611,45 @@ static void test_random(void **state)
 		check_random(seed);
 }
 
+/* What `check` would warn of: a resolver that no rule had allowed is none, of
+ * the rest a person hears, and no wildcard opens it along with others. */
+static void test_known_places(void **state)
+{
+	static const char *const padding[] = { "a", "b", "c", "d", "e" };
+	struct world *w = *state;
+	char host[64];
+
+	reach(w, "good.example", 443, REASON_RULE);
+	reach(w, "dns.google", 443, REASON_OBSERVE);
+	reach(w, "ix.io", 443, REASON_OBSERVE);
+	refuse(w, "justpaste.it", 443, REASON_NOT_IN_POLICY);
+	for (size_t i = 0; i < ARRAY_SIZE(padding); i++) {
+		/* script.google.com is below it, and below the other one
+		 * everything is somebody's. */
+		snprintf(host, sizeof(host), "%s.google.com", padding[i]);
+		reach(w, host, 443, REASON_OBSERVE);
+		snprintf(host, sizeof(host), "%s.slack.com", padding[i]);
+		reach(w, host, 443, REASON_OBSERVE);
+	}
+	assert_never(w, "dns.google", 443, "a resolver");
+
+	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
+	assert_true(allows(&l, "ix.io", 443));
+	assert_has(l.yaml, "\n  # careful: anybody can paste text here, and "
+			   "read it elsewhere\n  - { host: ix.io,");
+	assert_has(l.yaml, "  #- { host: justpaste.it, ports: [443] } # "
+			   "not_in_policy, 1 time; careful: anybody can");
+	assert_true(allows(&l, "a.google.com", 443));
+	assert_false(allows(&l, "script.google.com", 443));
+	assert_true(allows(&l, "a.slack.com", 443));
+	assert_false(allows(&l, "hooks.slack.com", 443));
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		TEST(test_known_places),
 		TEST(test_refusals),
 		TEST(test_harmless),
 		TEST(test_fronting),

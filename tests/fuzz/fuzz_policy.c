@@ -14,29 +14,74 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void ask(const struct policy *policy, const char *host)
+static const char base[] = "version: 1\n"
+			   "extends: [github]\n"
+			   "deny: [{file: list}]\n"
+			   "limits: {names: 9, upload: 1 MB}\n";
+
+#define NOW 1800000000
+
+static bool is_in(const struct port_range *range, size_t n, uint16_t port)
+{
+	for (size_t i = 0; i < n; i++)
+		if (range[i].first <= port && port <= range[i].last)
+			return true;
+	return false;
+}
+
+static void check(const struct policy *policy, const struct question *q,
+		  const struct verdict *v)
+{
+	struct port_range range[16];
+	size_t n;
+
+	if (v->allow && !v->rule && v->reason != REASON_PUBLIC &&
+	    v->reason != REASON_OBSERVE)
+		abort();
+	if (v->reason == REASON_PUBLIC && !policy_is_public(policy))
+		abort();
+	if (v->reason == REASON_OBSERVE && !policy_observes(policy))
+		abort();
+	if (!q->host || q->door != DOOR_TRANSPARENT || !q->port ||
+	    policy_observes(policy))
+		return;
+	/* The firewall's view never exceeds the verdict. */
+	n = policy_ports(policy, q->host, q->now_s, range, ARRAY_SIZE(range));
+	if (is_in(range, n, q->port) && !v->allow)
+		abort();
+	if (n < ARRAY_SIZE(range) && v->allow && !is_in(range, n, q->port))
+		abort();
+}
+
+static void ask(const struct policy *policy, const char *host, int64_t now_s)
 {
 	static const uint16_t ports[] = { 0, 22, 80, 443, 65535 };
-	struct port_range range[16];
-	size_t n = policy_ports(policy, host, 1, range, ARRAY_SIZE(range));
+	static const struct {
+		const char *method, *path;
+	} requests[] = { { NULL, NULL },
+			 { "GET", "/a/b" },
+			 { "POST", "/a//b;c?d" } };
+	struct ip ip = ip_v4(0x0a000001);
 
 	(void)policy_has_below(policy, host);
-	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
-		struct question q = { .host = host, .port = ports[i] };
-		struct verdict v = policy_decide(policy, &q);
-		struct ip ip = ip_v4(0x0a000001);
-		bool listed = false;
+	for (size_t i = 0; i < ARRAY_SIZE(ports) * DOOR_COUNT; i++) {
+		struct question q = { .host = host,
+				      .port = ports[i / DOOR_COUNT],
+				      .door = (enum door)(i % DOOR_COUNT),
+				      .now_s = now_s };
 
-		(void)policy_check_address(policy, v.rule, &ip, NULL, 0);
-		for (size_t j = 0; j < n; j++)
-			listed |= range[j].first <= ports[i] &&
-				  ports[i] <= range[j].last;
-		/* The firewall's view never exceeds the verdict. */
-		if (ports[i] && listed && !v.allow)
-			abort();
-		if (v.allow && !v.rule)
-			abort();
-		q = (struct question){ .address = ip, .port = ports[i] };
+		for (size_t j = 0; j < ARRAY_SIZE(requests); j++) {
+			q.method = requests[j].method;
+			q.path = requests[j].path;
+			struct verdict v = policy_decide(policy, &q);
+
+			if (!j)
+				check(policy, &q, &v);
+			(void)policy_check_address(policy, v.rule, &ip, NULL,
+						   0);
+		}
+		q.host = NULL;
+		q.address = ip;
 		(void)policy_decide(policy, &q);
 	}
 }
@@ -48,9 +93,10 @@ static void try_build(const void *data, size_t len)
 	int ret = policy_build(data, len, &policy, &err);
 
 	if (ret == 0) {
-		ask(policy, "a.b.example.com");
-		ask(policy, "api.example.com");
-		ask(policy, "com");
+		ask(policy, "a.b.example.com", 0);
+		ask(policy, "a.b.example.com", NOW);
+		ask(policy, "api.example.com", NOW);
+		ask(policy, "com", NOW);
 		policy_unref(policy);
 	} else if (policy || !*err.text) {
 		abort(); /* half-loaded, or refused without a word */
@@ -61,7 +107,12 @@ static void try_part(enum bundle_kind kind, const uint8_t *data, size_t size)
 {
 	struct bundle bundle = { 0 };
 
-	if (bundle_add(&bundle, kind, "fuzz", (const char *)data, size) == 0)
+	/* What it may name, see the seeds. */
+	if (bundle_add(&bundle, kind, "fuzz", (const char *)data, size) == 0 &&
+	    bundle_add(&bundle, BUNDLE_LIST, "list", "b.example.com\n", 14) ==
+		    0 &&
+	    bundle_add(&bundle, BUNDLE_INCLUDED, "base.yaml", base,
+		       sizeof(base) - 1) == 0)
 		try_build(bundle.data, bundle.len);
 	bundle_free(&bundle);
 }

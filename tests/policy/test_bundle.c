@@ -6,7 +6,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -281,6 +284,42 @@ static void test_files(void **state)
 	bundle_free(&bundle);
 }
 
+/* What others' policies name is a file, and is never waited for; and its name
+ * is no line of its own. */
+static void test_named_pipe(void **state)
+{
+	char dir[] = "/tmp/sallyport-test-XXXXXX", pipe[64];
+	static const char *const yaml[] = {
+		"version: 1\nextends: [./pipe]\n",
+		"version: 1\ndeny: [{file: pipe}]\n",
+	};
+	struct bundle bundle = { 0 };
+	struct policy_error err = { "" };
+	char origin[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(pipe, sizeof(pipe), "%s/pipe", dir);
+	snprintf(origin, sizeof(origin), "%s/p.yaml", dir);
+	assert_int_equal(mkfifo(pipe, 0600), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(yaml); i++) {
+		assert_int_equal(bundle_add_policy_text(&bundle, origin,
+							yaml[i],
+							strlen(yaml[i]), &err),
+				 -EINVAL);
+		assert_non_null(strstr(err.text, "it is no regular file"));
+	}
+	static const char forged[] = "version: 1\nextends: "
+				     "[\"./a\\n\\u202ep.yaml\"]\n";
+	assert_int_equal(bundle_add_policy_text(&bundle, origin, forged,
+						strlen(forged), &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.text, "/a??p.yaml: No such file"));
+	unlink(pipe);
+	rmdir(dir);
+	bundle_free(&bundle);
+}
+
 static void test_too_big(void **state)
 {
 	struct bundle bundle = { 0 };
@@ -333,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_digest),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_named_pipe),
 		cmocka_unit_test(test_too_big),
 		cmocka_unit_test(test_two_files),
 	};

@@ -127,6 +127,32 @@ static const struct {
 	{ "allow: [a.test]\n",
 	  "allow:\n - {host: a.test, dns: {types: [TXT]}}\n",
 	  "~a.test/4 wider TXT records too" },
+	{ "allow:\n - {host: a.test, ports: [7], connect: 10.0.0.1:9}\n"
+	  "deny:\n - {address: 10.0.0.0/8}\n",
+	  "allow:\n - {host: a.test, ports: [7], connect: 10.0.0.1:9}\n",
+	  "+10.0.0.0/8/0\n+a.test:7-7/7" },
+	/* Each of the rules that may decide. */
+	{ "allow:\n - {host: a.test, ports: [80], methods: [GET], upload: 1 MB}\n"
+	  " - {host: a.test, ports: [80], methods: [POST], upload: 1 MB}\n",
+	  "allow:\n - {host: a.test, ports: [80], methods: [GET], upload: 1 MB}\n"
+	  " - {host: a.test, ports: [80], methods: [POST]}\n",
+	  "~a.test:80-80/3 wider POST: upload 1 MB -> unlimited" },
+	{ "allow:\n - {host: a.test, ports: [80], methods: [GET], upload: 1 MB}\n"
+	  " - {host: a.test, ports: [80]}\n",
+	  "allow:\n - {host: a.test, ports: [80], methods: [GET]}\n"
+	  " - {host: a.test, ports: [80]}\n",
+	  "~a.test:80-80/3 wider GET: upload 1 MB -> unlimited" },
+	{ "allow:\n - {host: a.test, ports: [80], methods: [GET]}\n"
+	  " - {host: a.test, ports: [80], paths: [/a], upload: 1 MB}\n",
+	  "allow:\n - {host: a.test, ports: [80], paths: [/a], upload: 1 MB}\n"
+	  " - {host: a.test, ports: [80], methods: [GET]}\n",
+	  "~a.test:80-80/3 different upload unlimited -> 1 MB; for some "
+	  "requests other rules decide, which differ in more than requests" },
+	{ "allow:\n - {host: a.test, ports: [80], methods: [GET]}\n"
+	  " - {host: a.test, ports: [80], paths: [/a]}\n",
+	  "allow:\n - {host: a.test, ports: [80], paths: [/a]}\n"
+	  " - {host: a.test, ports: [80], methods: [GET]}\n",
+	  "" },
 	/* Addresses. */
 	{ "", "allow:\n - {address: 9.9.0.0/16, ports: [22]}\n",
 	  "+9.9.0.0/16:22-22/3" },
@@ -143,6 +169,20 @@ static const struct {
 	  "-9.9.9.9/32/0\n-9.9.9.9/32:22-22/3" },
 	{ "", "allow:\n - {address: '2600::/16', ports: [22]}\n",
 	  "+2600::/16:22-22/3" },
+	/* Behind the first address of each of these is one that is special. */
+	{ "", "allow:\n - {address: '64:ff9b::/96', ports: [22]}\n",
+	  "+64:ff9b::/96:22-22/3" },
+	{ "", "allow:\n - {address: '64:ff9b::a00:0/103', ports: [22]}\n",
+	  "+64:ff9b::a00:0/103:22-22/3" },
+	{ "", "allow:\n - {address: '2002::/16', ports: [22]}\n",
+	  "+2002::/16:22-22/3" },
+	{ "", "allow:\n - {address: '2001::/32', ports: [22]}\n",
+	  "+2001::/32:22-22/3" },
+	{ "deny: [{address: 128.0.0.0/2}]\n",
+	  "allow:\n - {address: '64:ff9b::/96', ports: [22]}\n"
+	  "deny: [{address: 128.0.0.0/2}]\n",
+	  "+64:ff9b::/96:22-22/3" },
+	{ "", "allow:\n - {address: '64:ff9b::a00:0/104', ports: [22]}\n", "" },
 	/* What is said once. */
 	{ "", "default: public\n",
 	  "~default/0 wider deny -> public\n+any other name:443-443/7" },
@@ -262,6 +302,47 @@ static void test_lists(void **state)
 		differences_free(&all);
 		policy_unref(was);
 		policy_unref(is);
+	}
+}
+
+/* What would stand for all other names below a pattern is named, to hide
+ * them. */
+static void test_hidden_names(void **state)
+{
+	static const struct {
+		const char *was, *is, *list, *differences;
+	} rows[] = {
+		{ "deny: [{file: list.txt}]\n",
+		  "allow: ['*.evil.test']\ndeny: [{file: list.txt}]\n",
+		  "0.0.0.0 0.evil.test 1.evil.test 2.evil.test\n",
+		  "+*.evil.test:80-80/7\n+*.evil.test:443-443/7" },
+		{ "allow: ['*.test']\ndeny: [{file: list.txt}]\n",
+		  "allow: ['*.test']\ndeny: [a.test, 0.a.test, 0diff.a.test]\n",
+		  "||a.test^\n", "+list.txt/0 1 name: a.test" },
+		{ "default: public\ndeny: [{file: list.txt}]\n",
+		  "deny: [{file: list.txt}]\n", "||others0^\n0.others1.\n",
+		  "~default/0 narrower public -> deny\n"
+		  "-any other name:443-443/7" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char was[300], is[300], text[2000];
+		struct policy *a, *b;
+		struct differences all;
+
+		snprintf(was, sizeof(was), V "%s", rows[i].was);
+		snprintf(is, sizeof(is), V "%s", rows[i].is);
+		a = build_with_list(was, rows[i].list);
+		b = build_with_list(is, rows[i].list);
+		assert_int_equal(policy_diff(a, b, NOW, &all), 0);
+		show(&all, text, sizeof(text));
+		if (!strstr(text, rows[i].differences))
+			fail_msg("%zu:\n%s\nis not\n%s", i, text,
+				 rows[i].differences);
+		differences_free(&all);
+		policy_unref(a);
+		policy_unref(b);
 	}
 }
 
@@ -577,6 +658,7 @@ int main(void)
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_permit),
 		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_hidden_names),
 		cmocka_unit_test(test_rules_are_named),
 		cmocka_unit_test(test_every_difference_is_reported),
 	};

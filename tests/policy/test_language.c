@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "tests/policy/build_helper.h"
@@ -367,6 +368,67 @@ static void test_public(void **state)
 	policy_unref(policy);
 }
 
+/* What rules say of 443 holds, also beside one that says nothing of it. */
+static void test_public_beside_rules(void **state)
+{
+	(void)state;
+	ROWS(V "default: public\n"
+	       "allow:\n"
+	       "- {host: web.example, ports: [443], doors: [proxy]}\n"
+	       "- {host: web.example, ports: [22]}\n"
+	       "- {host: old.example, ports: [443], expires: 2025-01-01}\n"
+	       "- {host: old.example, ports: [22]}\n",
+	     { { "web.example", 0, 443, DOOR_CONNECT },
+	       true,
+	       REASON_RULE,
+	       0,
+	       4 },
+	     { { "web.example", 0, 443, DOOR_TRANSPARENT },
+	       false,
+	       REASON_PORT,
+	       0,
+	       5 },
+	     { { "old.example", 0, 443 }, false, REASON_PORT, 0, 7 },
+	     { { "old.example", 0, 22 }, true, REASON_RULE, 0, 7 });
+}
+
+/* No way around a denied range. */
+static void test_denied_connect(void **state)
+{
+	static const char yaml[] =
+		V "allow:\n"
+		  "- {host: a.internal, ports: [80], connect: 127.0.0.1:8000}\n"
+		  "- {host: b.internal, ports: [80], connect: 10.0.0.1:8000}\n"
+		  "- {host: c.example, ports: [80], connect: 127.0.0.1:8000}\n"
+		  "- {host: c.example, ports: [22]}\n"
+		  "- {host: d.internal, ports: [80], "
+		  "connect: '[::ffff:127.0.0.1]:8000'}\n"
+		  "deny:\n"
+		  "- {address: 127.0.0.0/8}\n";
+	struct policy *policy = build_yaml(yaml);
+	struct port_range range[4];
+
+	(void)state;
+	ROWS(yaml, { { "a.internal", 0, 80 }, false, REASON_DENY_RULE, 0, 9 },
+	     { { "a.internal", 0, 0 }, false, REASON_DENY_RULE, 0, 9 },
+	     { { "a.internal", 0, 22 }, false, REASON_PORT, 0, 3 },
+	     { { "b.internal", 0, 80 }, true, REASON_RULE, 0, 4 },
+	     { { "c.example", 0, 80 }, false, REASON_DENY_RULE, 0, 9 },
+	     { { "c.example", 0, 22 }, true, REASON_RULE, 0, 6 },
+	     { { "c.example", 0, 0 }, true, REASON_RULE, 0, 6 },
+	     { { "d.internal", 0, 80 }, false, REASON_DENY_RULE, 0, 9 });
+	assert_int_equal(policy_ports(policy, "a.internal", NOW, range, 4), 0);
+	assert_int_equal(policy_ports(policy, "c.example", NOW, range, 4), 1);
+	policy_unref(policy);
+	/* Where it is only observed, it leads where the rule says. */
+	ROWS(V "mode: observe\n"
+	       "allow:\n"
+	       "- {host: a.internal, ports: [80], connect: 127.0.0.1:8000}\n"
+	       "deny:\n"
+	       "- {address: 127.0.0.0/8}\n",
+	     { { "a.internal", 0, 80 }, true, REASON_RULE, 0, 4 });
+}
+
 static void test_observe(void **state)
 {
 	static const char yaml[] =
@@ -690,6 +752,44 @@ static void test_lists(void **state)
 			    "read");
 }
 
+static void add_many(struct bundle *bundle, enum bundle_kind kind,
+		     const char *name, const char *head, const char *line,
+		     unsigned n)
+{
+	AUTO_FREE char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	fputs(head, f);
+	while (n--)
+		fputs(line, f);
+	fclose(f);
+	assert_int_equal(bundle_add(bundle, kind, name, text, len), 0);
+}
+
+/* One list, named again and again behind many rules. */
+static void test_one_list_often(void **state)
+{
+	struct bundle bundle = { 0 };
+	struct policy *policy = NULL;
+	struct policy_error err = { "" };
+	clock_t before = clock();
+
+	(void)state;
+	add_many(&bundle, BUNDLE_FILE, "p.yaml",
+		 V "extends: [./a.yaml]\ndeny:\n", "- {file: l}\n", 30000);
+	add_many(&bundle, BUNDLE_INCLUDED, "a.yaml", V "deny:\n", "- a.b\n",
+		 80000);
+	add_many(&bundle, BUNDLE_LIST, "l", "", "a.b\n", 1);
+	assert_int_equal(policy_build(bundle.data, bundle.len, &policy, &err),
+			 0);
+	assert_true(clock() - before < 3 * CLOCKS_PER_SEC);
+	assert_int_equal(policy_rules(policy), 80001);
+	policy_unref(policy);
+	bundle_free(&bundle);
+}
+
 /* Ten files that each extend the next one many times: refused, not waited for.
  */
 static void test_fan_out(void **state)
@@ -735,6 +835,8 @@ int main(void)
 		cmocka_unit_test(test_expires),
 		cmocka_unit_test(test_http),
 		cmocka_unit_test(test_public),
+		cmocka_unit_test(test_public_beside_rules),
+		cmocka_unit_test(test_denied_connect),
 		cmocka_unit_test(test_observe),
 		cmocka_unit_test(test_accessors),
 		cmocka_unit_test(test_keys),
@@ -742,6 +844,7 @@ int main(void)
 		cmocka_unit_test(test_side_by_side),
 		cmocka_unit_test(test_observe_option),
 		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_one_list_often),
 		cmocka_unit_test(test_fan_out),
 	};
 

@@ -72,6 +72,9 @@ static const struct {
 	{ V "allow: ['*.telegram.org']\n", "strangers@2" },
 	{ V "allow: ['*.cloudflare.com']\n", "shared-cdn@2 doh@2 strangers@2" },
 	{ V "allow: [pastebin.com]\ndeny: [pastebin.com]\n", "denied@2" },
+	{ V "allow: [{host: llm.internal, connect: 10.0.0.1:8000}]\n"
+	    "deny: [{address: 10.0.0.0/8}]\n",
+	  "denied@2" },
 	/* What it covers, others decide about. */
 	{ V "allow:\n - '*.debian.org'\n", "strangers@3" },
 	{ V "allow:\n - '*.debian.org'\ndeny: [paste.debian.net, "
@@ -225,8 +228,8 @@ static void test_codes(void **state)
 
 	(void)state;
 	for (size_t i = 0; (info = lint_info(i)); i++) {
-		/* That one needs a file. */
-		bool seen = strcmp(info->word, "list-lines") == 0;
+		/* Those need a file. */
+		bool seen = strncmp(info->word, "list-", 5) == 0;
 
 		for (size_t j = 0; j < ARRAY_SIZE(cases); j++)
 			if (strstr(cases[j].codes, info->word))
@@ -292,6 +295,14 @@ static void test_deny_lists(void **state)
 	assert_int_equal(found.count, 1);
 	assert_string_equal(found.at[0].info->word, "list-lines");
 	assert_non_null(strstr(found.at[0].message, "2, the first is line 2"));
+	findings_free(&found);
+	policy_unref(policy);
+
+	/* As after a download that failed. */
+	policy = build_with_list(list_yaml, "# names\n\n");
+	assert_int_equal(policy_lint(policy, NOW, &found), 0);
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.at[0].info->word, "list-empty");
 	findings_free(&found);
 	policy_unref(policy);
 }
