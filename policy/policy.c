@@ -178,17 +178,30 @@ static uint64_t fnv(uint64_t hash, const void *data, size_t len)
 	return hash;
 }
 
+static uint64_t fnv_texts(uint64_t hash, const struct texts *texts)
+{
+	for (size_t i = 0; i < texts->count; i++)
+		hash = fnv(hash, texts->at[i], strlen(texts->at[i]) + 1);
+	return fnv(hash, &texts->count, sizeof(texts->count));
+}
+
+/* By what it means, not by how it is spelt. */
 uint64_t rule_key(const struct rule *rule)
 {
-	uint64_t hash =
-		fnv(0xcbf29ce484222325u, rule->text, strlen(rule->text) + 1);
+	uint64_t hash = fnv(0xcbf29ce484222325u, &rule->wildcard, 1);
 
+	if (rule->host)
+		hash = fnv(hash, rule->host, strlen(rule->host) + 1);
+	else
+		hash = fnv(fnv(hash, &rule->literal.ip, sizeof(struct ip)),
+			   &rule->literal.bits, 1);
 	for (size_t i = 0; i < rule->port_count; i++) {
 		uint16_t range[2] = { rule->ports[i].first,
 				      rule->ports[i].last };
 
 		hash = fnv(hash, range, sizeof(range));
 	}
+	hash = fnv_texts(fnv_texts(hash, &rule->methods), &rule->paths);
 	return hash ? hash : 1;
 }
 

@@ -139,8 +139,10 @@ const char *rule_text(const struct rule *rule);
 bool rule_is_wildcard(const struct rule *rule);
 /* A small number, stable for one policy: an index for per-rule counts. */
 unsigned rule_index(const struct rule *rule);
-/* The same for a rule of the same pattern and ports in whatever policy: what it
- * has used up is not forgotten when the policy changes. Never 0. */
+/* The same for a rule of the same pattern, ports, methods and paths in whatever
+ * policy: what it has used up is not forgotten when the policy changes. Never
+ * 0.
+ */
 uint64_t rule_key(const struct rule *rule);
 enum wanted rule_wanted(const struct rule *rule);
 /* Does it have methods or paths? Then every byte must be of requests that were

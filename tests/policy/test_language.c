@@ -579,6 +579,16 @@ static void test_keys(void **state)
 		    rule_key(rule_for(two, "a.example", 443)));
 	assert_true(rule_key(rule_for(one, "a.example", 443)) !=
 		    rule_key(rule_for(two, "a.example", 22)));
+	struct policy *three = build_yaml(
+		V "allow:\n- {host: A.example., ports: [443], upload: 1}\n"
+		  "- {host: a.example, ports: [80], methods: [GET]}\n"
+		  "- {host: b.example, ports: [80]}\n"
+		  "- {host: b.example, ports: [80], methods: [GET]}\n");
+	assert_true(rule_key(rule_for(one, "a.example", 443)) ==
+		    rule_key(rule_for(three, "a.example", 443)));
+	assert_true(rule_key(rule_for(three, "a.example", 80)) !=
+		    rule_key(rule_for(three, "b.example", 80)));
+	policy_unref(three);
 	policy_unref(one);
 	policy_unref(two);
 }
