@@ -163,6 +163,14 @@ static bool is_public_name(const char *host)
 	return true;
 }
 
+static bool says_of(const struct group *group, uint16_t port)
+{
+	for (size_t i = 0; i < group->count; i++)
+		if (rule_has_port(group->at[i], port))
+			return true;
+	return false;
+}
+
 static struct verdict decide_name(const struct policy *policy,
 				  const struct question *q)
 {
@@ -175,10 +183,12 @@ static struct verdict decide_name(const struct policy *policy,
 		return refuse(REASON_DENY_RULE, denied);
 	if (index_next(&policy->allow, &cover, &group))
 		verdict = decide_group(&group, q);
-	/* Rules add ports to what is public; what they say of 443 holds. */
+	/* Rules add ports to what is public; what they say of 443 holds, also
+	 * where one for another port came closer. */
 	if (!verdict.allow && policy->is_public &&
 	    (!q->port || q->port == 443) &&
-	    (!verdict.rule || verdict.reason == REASON_PORT) &&
+	    (!verdict.rule ||
+	     (verdict.reason == REASON_PORT && !says_of(&group, 443))) &&
 	    is_public_name(q->host))
 		return (struct verdict){ true, REASON_PUBLIC, NULL,
 					 REASON_RULE };
@@ -206,25 +216,34 @@ static const struct rule *find_literal(const struct literal_list *list,
 	return NULL;
 }
 
+/* What the policy's own words refuse; never what protects the machine or the
+ * meaning of a name. */
+static bool may_observe(enum reason reason)
+{
+	return reason == REASON_NOT_IN_POLICY || reason == REASON_DENY_RULE ||
+	       reason == REASON_PORT || reason == REASON_METHOD ||
+	       reason == REASON_PATH;
+}
+
 static struct verdict allow_address(const struct policy *policy,
 				    const struct question *q)
 {
 	const struct ip *ip = &q->address;
 	struct ip inner = ip_embedded(ip);
 	struct verdict no = refuse(REASON_LITERAL_ADDRESS, NULL);
+	struct verdict behind = no;
 	const struct rule *rule =
 		find_literal(&policy->allow_literal, ip, q, &no);
 
-	if (!rule)
-		return no;
 	/* A range of IPv6 says nothing about the IPv4 behind a translator: that
-	 * has to be ordinary, or named as well. */
-	if (ip_equal(&inner, ip))
-		return allow(rule);
-	if (!find_literal(&policy->allow_literal, &inner, q, &no) &&
-	    (is_v4_in_disguise(ip) || ip_special(&inner)))
+	 * has to be ordinary, or named as well. What the range is refused for
+	 * may only be observed: then somebody must have named both. */
+	if (!ip_equal(&inner, ip) &&
+	    !find_literal(&policy->allow_literal, &inner, q, &behind) &&
+	    (is_v4_in_disguise(ip) || ip_special(&inner)) &&
+	    (rule || !may_observe(behind.reason)))
 		return refuse(REASON_LITERAL_ADDRESS, NULL);
-	return allow(rule);
+	return rule ? allow(rule) : no;
 }
 
 static struct verdict decide_address(const struct policy *policy,
@@ -248,15 +267,6 @@ static struct verdict judge(const struct policy *policy,
 	if (q->address.len)
 		return decide_address(policy, q);
 	return refuse(REASON_NO_NAME, NULL);
-}
-
-/* What the policy's own words refuse; never what protects the machine or the
- * meaning of a name. */
-static bool may_observe(enum reason reason)
-{
-	return reason == REASON_NOT_IN_POLICY || reason == REASON_DENY_RULE ||
-	       reason == REASON_PORT || reason == REASON_METHOD ||
-	       reason == REASON_PATH;
 }
 
 struct verdict policy_decide(const struct policy *policy,
