@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks from inside on what a policy says: words that relax it, rules about
+requests, services under a name, real addresses, budgets."""
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from harness import check
+from lab import GOOD
+from test_attacks_net import COMMON, attack, status
+
+KB, MB = 1000, 1000 * 1000
+
+# Writes down what it was asked, one line a request, and says yes.
+ORIGIN = r"""
+import socket, sys, threading
+log = open(sys.argv[1], "ab", 0)
+def one(c):
+    got = b""; c.settimeout(2)
+    try:
+        while b"\r\n\r\n" not in got:
+            d = c.recv(65536)
+            if not d: break
+            got += d
+        head = got.split(b"\r\n\r\n")[0].lower()
+        if b"upgrade: websocket" in head:
+            log.write(got.split(b"\r\n")[0] + b" WEBSOCKET\n")
+            c.sendall(b"HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                      b"Sec-WebSocket-Accept: x\r\n\r\n")
+            n = 0
+            while True:
+                d = c.recv(65536)
+                if not d: return
+                n += len(d); log.write(b"websocket bytes %d\n" % n)
+        while True:  # all that is behind the head
+            try: d = c.recv(65536)
+            except OSError: break
+            if not d: break
+            got += d
+            if len(got) > 4096: break
+            c.settimeout(0.3)
+        log.write(got.replace(b"\r\n", b"|") + b"\n")
+        c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes")
+    except OSError: pass
+    finally: c.close()
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind((sys.argv[2], int(sys.argv[3]))); s.listen(64)
+while True:
+    c, _ = s.accept(); threading.Thread(target=one, args=(c,), daemon=True).start()
+"""
+
+
+def origin(case, port=8090):
+    """The path of what it writes down."""
+    path = f"{case.lab.dir}/origin-{port}"
+    if not case.lab.listens(GOOD, port):
+        case.lab.spawn("nsenter", "-t", str(case.lab.holder.pid), "-n", "python3",
+                       "-c", ORIGIN, path, GOOD, str(port))
+        case.lab.wait(lambda: case.lab.listens(GOOD, port), "origin")
+    open(path, "w").close()
+    return path
+
+
+def policy(case, text):
+    path = f"{case.lab.dir}/attack-{case.who}.yaml"
+    with open(path, "w") as f:
+        f.write("version: 1\n" + text)
+    return {"allow": (), "args": ("--policy", path)}
+
+
+class Service:
+    """Something of the machine's own, which counts who comes."""
+
+    def __init__(self, ip, port):
+        family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+        self.socket = socket.socket(family)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind((ip, port))
+        self.socket.listen(64)
+        self.came, self.said = 0, b""
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.socket.accept()
+            except OSError:
+                return
+            self.came += 1
+            client.settimeout(1)
+            try:
+                self.said += client.recv(4096)
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nINSIDE")
+            except OSError:
+                pass
+            client.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+DOORS = r"""
+def connect(host, port, first=b"", timeout=2):
+    h = f"[{host}]" if ":" in host else host
+    return say((GW, PORT), [f"CONNECT {h}:{port} HTTP/1.1\r\nHost: {h}:{port}\r\n\r\n".encode(),
+                            first], 0.15, timeout=timeout)
+def absolute(host, port):
+    h = f"[{host}]" if ":" in host else host
+    return say((GW, PORT), f"GET http://{h}:{port}/ HTTP/1.1\r\nHost: {h}:{port}\r\n\r\n".encode(),
+               timeout=2)
+def socks(host, port):
+    try: a = b"\1" + socket.inet_aton(host) if host.count(".") == 3 else b"\4" + socket.inet_pton(10, host)
+    except OSError: a = b"\3" + bytes([len(host)]) + host.encode()
+    return say((GW, PORT), [b"\5\1\0", b"\5\1\0" + a + struct.pack(">H", port),
+                            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], timeout=2)
+def direct(host, port):
+    return say((host, port), f"GET / HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode(), timeout=2)
+def all_doors(host, port):
+    return {f.__name__: f(host, port) for f in (connect, absolute, socks, direct)}
+"""
+
+
+def inner(case):
+    """What no sandbox may reach was not reached."""
+    seen = case.lab.packets("dst net 10.0.0.0/8 or dst net 169.254.0.0/16 or "
+                            "dst net 127.0.0.0/8 or ip6 net 64:ff9b::/96 or "
+                            "ip6 net 2002::/16")
+    check(not seen, "\n".join(seen))
+
+
+def test_relaxed_reaches_nothing_inside(case):
+    """Neither `default: public` nor `mode: observe` open the machine, its
+    networks or what an address hides, by whatever door or name."""
+    names = ["private.test", "metadata.test", "loop.test", "mapped.test",
+             "uplink.test", "localhost", "x.localhost"]
+    literals = ["127.0.0.1", "10.1.2.3", "169.254.169.254", "203.0.113.2",
+                "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", "::127.0.0.1",
+                "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::1",
+                "2001:db8:1::2", "fe80::1", "198.19.0.1", "198.18.0.77"]
+    words = {
+        "public": "default: public\n",
+        "observe": "mode: observe\ndeny:\n  - address: 10.0.0.0/8\n"
+                   "  - address: 127.0.0.0/8\n  - '*.localhost'\n"
+                   "  - address: 169.254.0.0/16\n",
+        "both": "mode: observe\ndefault: public\n",
+        # Ranges for another port, which observing relaxes.
+        "ranges": "mode: observe\nallow:\n"
+                  "  - {address: '64:ff9b::/96', ports: [9999]}\n"
+                  "  - {address: '2002::/16', ports: [9999]}\n"
+                  "  - {address: '::ffff:0:0/96', ports: [9999]}\n",
+    }
+    with Service("127.0.0.1", 443) as one, Service("203.0.113.2", 443) as two, \
+            Service("::1", 443) as three:
+        for word, text in words.items():
+            run = attack(case, DOORS + f"""
+h = hello("loop.test")
+todo = [(x, p) for x in {names + literals!r} for p in (443, 80, 8443)]
+def work():
+    while todo:
+        try: host, port = todo.pop()
+        except IndexError: return
+        got = all_doors(host, port)
+        got["tls"] = connect(host, port, hello(host) if host[0].isalpha() else h)
+        for door, g in got.items():
+            if b"INSIDE" in g or b" 200 " in g or g[:4] == b"\\5\\0\\5\\0":
+                sys.stdout.write("REACHED %s %s %s %r\\n" % (host, port, door, g[:80]))
+ts = [threading.Thread(target=work) for i in range(24)]
+[t.start() for t in ts]; [t.join() for t in ts]
+print("done")
+""", timeout=120, **policy(case, text))
+            check("done" in run.out, run)
+            check(one.came + two.came + three.came == 0, (word, str(run)))
+            # Plain HTTP over CONNECT to port 80 gets its yes before it asks.
+            bad = [line for line in run.out.splitlines()
+                   if "REACHED" in line and " 80 " not in line]
+            check(not bad, (word, "\n".join(bad)))
+            check("INSIDE" not in run.out, (word, run.out))
+            inner(case)
+
+
+def test_what_is_matched_is_what_is_sent(case):
+    """Rules about requests: whatever is sent, the server only sees what they
+    allow."""
+    log = origin(case)
+    run = attack(case, DOORS + r"""
+H = b" HTTP/1.1\r\nHost: allowed.test:8090\r\n"
+E = b"Connection: close\r\n\r\n"
+W = (b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+     b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+ok = b"GET /a/ok" + H
+paths = [b"/b", b"/a", b"/", b"*", b"/a/../b", b"/a/%2e%2e/b", b"/a/.%2e/b", b"/a/%2E./b",
+         b"/a/..%2fb", b"/a/..%5cb", b"/a/%2e%2e%2fb", b"/a/..%252fb", b"/a/%252e%252e/b",
+         b"/a/..;/b", b"/a/..;x=1/b", b"/a/;/../b", b"/a//../../b", b"//b", b"/a//b",
+         b"/a/..\\b", b"/a/%c0%ae%c0%ae/b", b"/a/..%c0%afb", b"/a/%e0%80%ae%e0%80%ae/b",
+         b"/a/..%00/b", b"/a/../b#/a/", b"/b?/a/", b"/b?/../a/x", b"/b;/a/x", b"/%61/../b",
+         b"/A/x", b"/%41/x", b"a/x", b"http://allowed.test:8090/b", b"HTTP://allowed.test:8090/b",
+         b"http://allowed.test:8090/a/../b", b"http://allowed.test:8090", b"http://allowed.test:8090?/a/x",
+         b"http://other.test:8090/a/x", b"http://x@allowed.test:8090/a/x", b"http:///a/x",
+         b"allowed.test:8090", b"/a/%", b"/a/%zz", b"/a/%2", b"/a/\xc0\xae\xc0\xae/b", b"/a/x y", b"/a/x\tHTTP/1.1"]
+methods = [b"POST", b"get", b"Get", b"GeT", b"PUT", b"DELETE", b"TRACE", b"CONNECT", b"PATCH",
+           b"OPTIONS", b"PROPFIND", b"GET\t", b" GET", b"G\0ET", b"HEAD"]
+tries = {}
+for p in paths: tries["path %r" % p] = [b"GET " + p + H + E]
+for m in methods: tries["method %r" % m] = [m + b" /a/x" + H + E]
+tries.update({
+ "1.0": [b"GET /b HTTP/1.0\r\nHost: allowed.test:8090\r\n\r\n"],
+ "0.9": [b"GET /b\r\n\r\n"], "0.9 and more": [b"GET /b\r\n" + ok + E],
+ "options *": [b"OPTIONS *" + H + E],
+ "pipelined": [ok + b"\r\n" + b"GET /b" + H + E, ],
+ "pipelined at once": [ok + b"\r\nPOST /a/x" + H + b"Content-Length: 3\r\n\r\nabc"],
+ "body as request": [ok + b"Content-Length: 0\r\n\r\nGET /b" + H + E],
+ "CL and TE": [ok + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /b" + H + E],
+ "TE odd": [ok + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\nGET /b" + H + E],
+ "TE twice": [ok + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\nGET /b" + H + E],
+ "chunk extension": [ok + b"Transfer-Encoding: chunked\r\n\r\n0;\nGET /b\r\n\r\nGET /b" + H + E],
+ "trailer": [ok + b"Transfer-Encoding: chunked\r\nTrailer: Host\r\n\r\n1\r\nx\r\n0\r\nHost: other.test\r\n\r\nGET /b" + H + E],
+ "bare LF": [b"GET /a/ok HTTP/1.1\nHost: allowed.test:8090\n\nGET /b" + H + E],
+ "LF in a field": [ok + b"X: y\n\nGET /b" + H + E], "CR in a field": [ok + b"X: y\r\rGET /b" + H + E],
+ "fold": [ok + b" /b HTTP/1.1\r\n" + E], "space before colon": [ok + b"Host : other.test\r\n" + E],
+ "two hosts": [ok + b"Host: other.test:8090\r\n" + E],
+ "h2c": [b"GET /a/ok" + H + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
+         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"],
+ "prior knowledge": [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"],
+ "connect inside": [b"CONNECT allowed.test:8090" + H + b"\r\n", b"GET /b" + H + E],
+ "connect after": [ok + b"\r\n", b"CONNECT allowed.test:8090" + H + b"\r\nGET /b" + H + E],
+ "websocket": [b"GET /a/ws" + H + W, b"frame"],
+ "websocket, blank": [b"GET /a/ws" + H + W + b"frame"],
+ "expect": [ok + b"Expect: 100-continue\r\nContent-Length: 4\r\n\r\n", b"abcdGET /b" + H + E],
+ "tls": [hello("allowed.test")], "raw": [b"\0\1\2\3", b"GET /b" + H + E],
+ "half": [b"GE", b"T /b HT", b"TP/1.1\r\nHost: allowed.test:8090\r\n" + E],
+ "blank first": [b"\r\nGET /b" + H + E], "two blank": [b"\r\n\r\nGET /b" + H + E],
+})
+def by(door, data):
+    if door == "direct": return say(("allowed.test", 8090), data, 0.2, timeout=1.5)
+    if door == "connect":
+        return say((GW, PORT), [b"CONNECT allowed.test:8090" + H + b"\r\n"] + data, 0.2, timeout=1.5)
+    if door == "early":  # behind the CONNECT at once
+        return say((GW, PORT), [b"CONNECT allowed.test:8090" + H + b"\r\n" + b"".join(data)], 0.2, timeout=1.5)
+    if door == "absolute":
+        data = [d.replace(b" /", b" http://allowed.test:8090/") for d in data]
+        return say((GW, PORT), data, 0.2, timeout=1.5)
+    return say((GW, PORT), [b"\5\1\0", b"\5\1\0\3\x0callowed.test" + struct.pack(">H", 8090)] + data, 0.2, timeout=1.5)
+todo = [(d, w) for w in tries for d in ("direct", "connect", "early", "absolute", "socks")]
+def work():
+    while True:
+        try: d, w = todo.pop()
+        except IndexError: return
+        got = by(d, tries[w])
+        if b"yes" in got: print("passed", d, w)
+ts = [threading.Thread(target=work) for i in range(40)]
+[t.start() for t in ts]; [t.join() for t in ts]
+print("done")
+""", timeout=200, **policy(case, """
+allow:
+  - {host: allowed.test, ports: [8090], methods: [GET], paths: [/a/**]}
+"""))
+    check("done" in run.out, run)
+    with open(log, "rb") as f:
+        lines = f.read().splitlines()
+    check(len(lines) > 10, (lines, run.out))
+    for line in lines:
+        words = line.split(b" ")
+        check(words[0] == b"GET" and words[1].startswith(b"/a/") and b" ".join(
+            words[2:]).startswith(b"HTTP/1.1|Host: allowed.test:8090|"), line)
+        head, _, body = line.partition(b"||")
+        check(b"HTTP/1.1" not in body and b"HTTP/2" not in line and b".." not in
+              words[1].split(b"?")[0] and b"Upgrade" not in head
+              and head.count(b"Host: ") == 1, line)
+    # All that came is in the log, and with the path that came.
+    said = [r["http_request"]["url"]["path"] + (
+        "?" + r["http_request"]["url"]["query_string"]
+        if r["http_request"]["url"].get("query_string") else "")
+        for r in run.records if r.get("action_id") == 1 and "http_request" in r]
+    for line in lines:
+        check(line.split(b" ")[1].decode("latin1") in said, (line, said[:3]))
