@@ -546,3 +546,52 @@ print("held", held)
     check(count > 5, count)
     with open(log, "rb") as f:
         check(b"/a/" in f.read())
+
+
+def test_real_addresses_and_services(case):
+    """Real answers and services under a name: an address only leads to names
+    that it was given for, a name only to where its rule says."""
+    with Service("127.0.0.1", 11434) as service, Service("127.0.0.1", 11435) as other:
+        run = attack(case, DOORS + r"""
+GOOD, CDN, EVIL = "93.184.216.34", "93.184.216.40", "93.184.216.66"
+def ask(n):
+    try: return socket.gethostbyname(n)
+    except OSError as e: return "none"
+def get(ip, host, port):
+    return say((ip, port), b"GET /host HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host, timeout=1.5)
+def tls(ip, host):
+    return say((ip, 443), hello(host), timeout=1.5)
+def show(what, got): print("PASSED" if b"200 OK" in got or b"\x16\3\3" in got[:3] or b"INSIDE" in got else "held", what, got[:60])
+show("before it was asked", get(GOOD, b"allowed.test", 80))
+show("before it was asked, tls", tls(GOOD, "allowed.test"))
+print("names", ask("allowed.test"), ask("cdn.test"), ask("llm.test"), ask("evilcdn.test"))
+print("first", b"allowed.test" in get(GOOD, b"allowed.test", 80), tls(GOOD, "allowed.test")[:1] == b"\x16")
+show("another Host there", get(GOOD, b"other.test", 80))
+show("a denied one there", tls(CDN, "evilcdn.test"))
+show("its Host", get(CDN, b"evilcdn.test", 80))
+show("one allowed elsewhere", tls(CDN, "allowed.test"))
+show("one allowed elsewhere, Host", get(CDN, b"allowed.test", 80))
+show("no name", tls(EVIL, "allowed.test")); show("no name, Host", get(EVIL, b"allowed.test", 80))
+show("raw", say((CDN, 7000), b"\0\1"))
+llm = ask("llm.test")
+print("service", b"INSIDE" in get(llm, b"llm.test:8080", 8080), b"INSIDE" in connect("llm.test", 8080, b"\0"))
+for port in 11434, 11435, 80, 443, 22: show("port %d" % port, direct("llm.test", port)); show("connect %d" % port, connect("llm.test", port, b"\0hi"))
+show("under another name", get(llm, b"allowed.test:8080", 8080))
+show("the other way", connect("allowed.test", 11434, b"\0")); show("plain", absolute("127.0.0.1", 11434))
+show("literal", connect("127.0.0.1", 11434, b"\0")); show("sub", connect("x.llm.test", 8080, b"\0"))
+show("tls with another name", connect("llm.test", 8080, hello("allowed.test")))
+show("Host of another", connect("llm.test", 8080, b"GET / HTTP/1.1\r\nHost: allowed.test:8080\r\n\r\n"))
+""", proxy=True, **policy(case, """dns: {answers: real}
+allow:
+  - allowed.test
+  - cdn.test
+  - {host: llm.test, ports: [8080], connect: "127.0.0.1:11434"}
+deny: [evilcdn.test]
+"""))
+        lines = run.out.splitlines()
+        check(f"names {GOOD} 93.184.216.40 198.18.0." in run.out
+              and lines[2].endswith(" none"), run)
+        check("first True True" in run.out and "service True True" in run.out, run)
+        check("PASSED" not in run.out and other.came == 0, run)
+        check(b"allowed.test" not in service.said, service.said)
+        check(run.denied("name_mismatch") and run.denied("forbidden_address") == [], run)
