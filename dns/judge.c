@@ -25,8 +25,8 @@ void judge_refuse(struct judgement *judgement, enum reason reason,
 				    .ede = info->ede,
 				    .ede_text = judgement->ede_text };
 	/* Refused would send a stub to its next server, and a name that is
-	 * asked too often is no name that does not exist. */
-	if (reason == REASON_LIMIT_RATE)
+	 * asked too often, or says too much, is no name that does not exist. */
+	if (reason == REASON_LIMIT_RATE || reason == REASON_LIMIT_BYTES)
 		judgement->reply.rcode = DNS_SERVFAIL;
 	reason_hint(reason, host, 0, hint, sizeof(hint));
 	snprintf(judgement->ede_text, sizeof(judgement->ede_text),

@@ -229,6 +229,32 @@ static void on_resolved(struct wait *wait, int status)
 		answer_nothing(query, status);
 }
 
+/* Addresses are few and cached; with other records as much as one likes comes
+ * in, so that they count. */
+static uint64_t records_size(const struct record_lookup *lookup)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < lookup->count; i++)
+		size += lookup->record[i].len;
+	return size;
+}
+
+/* Takes @bytes that came in off the budgets; false if they have not as much. */
+static bool spend(const struct query *query, uint64_t bytes)
+{
+	const struct services *services = query->filter->services;
+	struct meters meters = { .at = { { { .limit = 0 } } } };
+	enum reason reason =
+		services->meters(services->ctx, query->sandbox,
+				 query->judgement.verdict.rule, &meters);
+
+	if (!reason_info(reason)->allow || meters_room(&meters, DOWN) < bytes)
+		return false;
+	meters_spend(&meters, DOWN, bytes);
+	return true;
+}
+
 static void answer_records(struct query *query)
 {
 	const struct record_lookup *lookup = &query->records->lookup;
@@ -238,6 +264,10 @@ static void answer_records(struct query *query)
 						    : "SRV";
 	char detail[64];
 
+	if (!spend(query, records_size(lookup))) {
+		query_refuse(query, REASON_LIMIT_BYTES, NULL);
+		return;
+	}
 	reply->kind = DNS_REPLY_RECORDS;
 	reply->record = lookup->record;
 	reply->records = lookup->count;
@@ -264,8 +294,13 @@ static void on_records(struct wait *wait, int status)
 static void resolve_records(struct query *query)
 {
 	const struct services *services = query->filter->services;
-	struct query_records *records = calloc(1, sizeof(*records));
+	struct query_records *records;
 
+	if (!spend(query, 0)) {
+		query_refuse(query, REASON_LIMIT_BYTES, NULL);
+		return;
+	}
+	records = calloc(1, sizeof(*records));
 	if (!records) {
 		query_refuse(query, REASON_RESOLVE_FAILED, "out of memory");
 		return;

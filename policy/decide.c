@@ -202,7 +202,8 @@ static struct verdict decide_name(const struct policy *policy,
 		return refuse(REASON_DENY_RULE, denied);
 	if (index_next(&policy->allow, &cover, &group))
 		verdict = decide_group(policy, &group, q);
-	/* Rules add ports to what is public; what they say of 443 holds. */
+	/* Rules add ports to what is public; what they say of 443 holds, also
+	 * where one for another port came closer. */
 	if (!verdict.allow && policy->is_public &&
 	    (!q->port || q->port == 443) &&
 	    (!verdict.rule ||
@@ -235,24 +236,33 @@ static const struct rule *find_literal(const struct policy *policy,
 	return NULL;
 }
 
+/* What the policy's own words refuse; never what protects the machine or the
+ * meaning of a name. */
+static bool may_observe(enum reason reason)
+{
+	return reason == REASON_NOT_IN_POLICY || reason == REASON_DENY_RULE ||
+	       reason == REASON_PORT || reason == REASON_METHOD ||
+	       reason == REASON_PATH;
+}
+
 static struct verdict allow_address(const struct policy *policy,
 				    const struct question *q)
 {
 	const struct ip *ip = &q->address;
 	struct ip inner = ip_embedded(ip);
 	struct verdict no = refuse(REASON_LITERAL_ADDRESS, NULL);
+	struct verdict behind = no;
 	const struct rule *rule = find_literal(policy, ip, q, &no);
 
-	if (!rule)
-		return no;
 	/* A range of IPv6 says nothing about the IPv4 behind a translator: that
-	 * has to be ordinary, or named as well. */
-	if (ip_equal(&inner, ip))
-		return allow(rule);
-	if (!find_literal(policy, &inner, q, &no) &&
-	    (is_v4_in_disguise(ip) || ip_special(&inner)))
+	 * has to be ordinary, or named as well. What the range is refused for
+	 * may only be observed: then somebody must have named both. */
+	if (!ip_equal(&inner, ip) &&
+	    !find_literal(policy, &inner, q, &behind) &&
+	    (is_v4_in_disguise(ip) || ip_special(&inner)) &&
+	    (rule || !may_observe(behind.reason)))
 		return refuse(REASON_LITERAL_ADDRESS, NULL);
-	return allow(rule);
+	return rule ? allow(rule) : no;
 }
 
 static struct verdict decide_address(const struct policy *policy,
@@ -276,15 +286,6 @@ static struct verdict judge(const struct policy *policy,
 	if (q->address.len)
 		return decide_address(policy, q);
 	return refuse(REASON_NO_NAME, NULL);
-}
-
-/* What the policy's own words refuse; never what protects the machine or the
- * meaning of a name. */
-static bool may_observe(enum reason reason)
-{
-	return reason == REASON_NOT_IN_POLICY || reason == REASON_DENY_RULE ||
-	       reason == REASON_PORT || reason == REASON_METHOD ||
-	       reason == REASON_PATH;
 }
 
 struct verdict policy_decide(const struct policy *policy,

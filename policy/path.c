@@ -56,6 +56,22 @@ const char *path_pattern_fault(const char *pattern)
 	}
 }
 
+/* A character in more bytes of UTF-8 than it needs: "%c0%af" is a '/' to
+ * those who decode it all the same. */
+static bool overlong(const char *at, size_t len)
+{
+	static const char *const lead[] = { "%c0", "%c1" };
+	static const char *const more[] = { "%e0%8", "%e0%9", "%f0%8" };
+
+	for (size_t i = 0; i < sizeof(lead) / sizeof(lead[0]); i++)
+		if (strncasecmp(at, lead[i], 3) == 0)
+			return true;
+	for (size_t i = 0; len >= 5 && i < sizeof(more) / sizeof(more[0]); i++)
+		if (strncasecmp(at, more[i], 5) == 0)
+			return true;
+	return false;
+}
+
 static bool bad_escape(const char *at, size_t len)
 {
 	static const char *const bad[] = { "%2f", "%5c", "%25", "%3b", "%00" };
@@ -66,7 +82,7 @@ static bool bad_escape(const char *at, size_t len)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (strncasecmp(at, bad[i], 3) == 0)
 			return true;
-	return false;
+	return overlong(at, len);
 }
 
 bool path_ambiguous(const char *path, size_t len)

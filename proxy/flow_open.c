@@ -189,6 +189,19 @@ static void dial_at(struct opening *o, const struct ip *ip, uint16_t port)
 		dial(o);
 }
 
+/* Where the rule says, if it says it. */
+static bool dial_service(struct opening *o)
+{
+	const struct endpoint *connect =
+		flow_connect(o->flow, &o->flow->verdict);
+
+	if (!connect)
+		return false;
+	endpoint_text(connect, o->detail, sizeof(o->detail));
+	dial_at(o, &connect->ip, connect->port);
+	return true;
+}
+
 static void on_resolved(struct wait *wait, int status)
 {
 	struct lookup *lookup = CONTAINER_OF(wait, struct lookup, wait);
@@ -198,6 +211,8 @@ static void on_resolved(struct wait *wait, int status)
 	size_t n = lookup->count < LOOKUP_MAX ? lookup->count : LOOKUP_MAX;
 
 	o->step = STEP_DIAL; /* not waiting any more */
+	if (dial_service(o))
+		return; /* by a rule that was not there when we asked */
 	if (status || !n) {
 		fail(o, REASON_RESOLVE_FAILED,
 		     status == -ENOENT ? "no such name"
@@ -220,12 +235,10 @@ static void find(struct opening *o)
 {
 	struct flow *flow = o->flow;
 	const struct services *services = flow->services;
-	const struct endpoint *connect = flow_connect(flow, &flow->verdict);
 
-	if (connect) {
-		endpoint_text(connect, o->detail, sizeof(o->detail));
-		dial_at(o, &connect->ip, connect->port);
-	} else if (flow->host) {
+	if (dial_service(o))
+		return;
+	if (flow->host) {
 		o->step = STEP_RESOLVE;
 		o->lookup.wait.done = on_resolved;
 		services->resolve(services->ctx, flow->host, &o->lookup);

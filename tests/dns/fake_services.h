@@ -29,7 +29,8 @@ struct fake {
 	size_t rdatas;
 	const char *address[4]; /* what resolve() gives */
 	struct cidr uplink;
-	struct bucket bucket; /* filled by the first question */
+	struct bucket bucket;  /* filled by the first question */
+	uint64_t used, budget; /* of bytes that come in; 0: none */
 	char log[16384];
 	uint32_t count;	   /* of the last event */
 	char detail[1024]; /* of the last event */
@@ -153,6 +154,19 @@ static inline bool fake_rate(void *ctx, struct sandbox *sandbox, enum rate rate)
 	return bucket_take(&fake->bucket, limit, clock_ms());
 }
 
+static inline enum reason fake_meters(void *ctx, struct sandbox *sandbox,
+				      const struct rule *rule,
+				      struct meters *ret_meters)
+{
+	struct fake *fake = ctx;
+
+	assert_ptr_equal(sandbox, &fake->sandbox);
+	assert_non_null(rule);
+	ret_meters->at[DOWN][METER_RULE] =
+		(struct meter){ &fake->used, fake->budget };
+	return meters_room(ret_meters, DOWN) ? REASON_RULE : REASON_LIMIT_BYTES;
+}
+
 static inline int fake_bind(void *ctx, struct sandbox *sandbox,
 			    const char *host, const struct ip *ip)
 {
@@ -239,6 +253,7 @@ static inline void fake_init(struct fake *fake, const char *yaml)
 			      .resolve_records_cancel =
 				      fake_resolve_records_cancel,
 			      .rate = fake_rate,
+			      .meters = fake_meters,
 			      .bind = fake_bind,
 			      .names_at = fake_names_at,
 			      .admit = fake_admit,

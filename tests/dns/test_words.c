@@ -336,6 +336,41 @@ static void test_types_fail(void **state)
 	teardown(state);
 }
 
+/* What comes in this way comes in as well. */
+static void test_types_budget(void **state)
+{
+	char got[600];
+
+	(void)state;
+	case_setup(TYPES);
+	fake.budget = 20;
+	put_rdata("\3abc\2de", 7);
+	put_rdata("\0", 1);
+	for (int i = 0; i < 2; i++) {
+		ask("txt.example", 16, NULL);
+		describe_reply(got, sizeof(got));
+		assert_string_equal(got, "NOERROR \"abc\" \"de\" \"\"");
+		assert_int_equal(fake.used, 8 * (i + 1));
+	}
+	ask("txt.example", 16, NULL);
+	describe_reply(got, sizeof(got));
+	assert_string_equal(got, "SERVFAIL ede 15 limit_bytes");
+	assert_non_null(strstr(fake.log, "answer txt.example deny limit_bytes "
+					 "type 16 rcode 2\n"));
+	assert_int_equal(fake.used, 16);
+	/* With nothing left nobody is asked. */
+	fake.used = 20;
+	ask("txt.example", 16, NULL);
+	describe_reply(got, sizeof(got));
+	assert_string_equal(got, "SERVFAIL ede 15 limit_bytes");
+	assert_null(strstr(fake.log, "resolve"));
+	/* Addresses carry next to nothing. */
+	ask("txt.example", 1, NULL);
+	describe_reply(got, sizeof(got));
+	assert_string_equal(got, "NOERROR 198.18.0.1");
+	teardown(state);
+}
+
 /* As many and as long as there are: all by TCP, and by UDP a hint to use it. */
 static void test_types_large(void **state)
 {
@@ -510,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_connect),
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_types_fail),
+		cmocka_unit_test(test_types_budget),
 		cmocka_unit_test(test_types_large),
 		cmocka_unit_test(test_real),
 		cmocka_unit_test(test_real_table),

@@ -509,6 +509,93 @@ static void test_observe(void **state)
 	policy_unref(policy);
 }
 
+/* What is only observed must not reach the IPv4 that an IPv6 range hides. */
+static void test_observe_embedded(void **state)
+{
+	static const char yaml[] =
+		V "mode: observe\n"
+		  "allow:\n"
+		  "- {address: '64:ff9b::/96', ports: [443]}\n"
+		  "- {address: '2002::/16', ports: [443], doors: [proxy]}\n"
+		  "- {address: '::ffff:0:0/96', ports: [443]}\n"
+		  "- {address: 10.1.2.3, ports: [443]}\n"
+		  "- {address: 10.1.2.4, ports: [80], expires: 2025-01-01}\n";
+
+	(void)state;
+	ROWS(yaml,
+	     { { NULL, "64:ff9b::169.254.169.254", 443 },
+	       false,
+	       REASON_LITERAL_ADDRESS,
+	       0,
+	       0 },
+	     { { NULL, "64:ff9b::169.254.169.254", 80 },
+	       false,
+	       REASON_LITERAL_ADDRESS,
+	       0,
+	       0 },
+	     { { NULL, "64:ff9b::127.0.0.1", 22 },
+	       false,
+	       REASON_LITERAL_ADDRESS,
+	       0,
+	       0 },
+	     { { NULL, "2002:7f00:1::1", 443, DOOR_TRANSPARENT },
+	       false,
+	       REASON_LITERAL_ADDRESS,
+	       0,
+	       0 },
+	     { { NULL, "::ffff:9.9.9.9", 80 },
+	       false,
+	       REASON_LITERAL_ADDRESS,
+	       0,
+	       0 },
+	     { { NULL, "64:ff9b::10.1.2.4", 80 },
+	       false,
+	       REASON_LITERAL_ADDRESS,
+	       0,
+	       0 },
+	     { { NULL, "64:ff9b::10.1.2.3", 80 },
+	       true,
+	       REASON_OBSERVE,
+	       REASON_PORT,
+	       4 },
+	     { { NULL, "64:ff9b::9.9.9.9", 80 },
+	       true,
+	       REASON_OBSERVE,
+	       REASON_PORT,
+	       4 });
+}
+
+/* A rule for another port must not make public what one for 443 refuses. */
+static void test_public_beside(void **state)
+{
+	static const char yaml[] =
+		V "default: public\n"
+		  "allow:\n"
+		  "- {host: web.example, ports: [443], doors: [proxy]}\n"
+		  "- {host: web.example, ports: [22]}\n"
+		  "- {host: old.example, ports: [443], expires: 2025-01-01}\n"
+		  "- {host: old.example, ports: [22]}\n";
+	struct policy *policy = build_yaml(yaml);
+	struct port_range range[4];
+
+	(void)state;
+	ROWS(yaml,
+	     { { "web.example", 0, 443, DOOR_TRANSPARENT },
+	       false,
+	       REASON_PORT,
+	       0,
+	       5 },
+	     { { "web.example", 0, 443, DOOR_CONNECT },
+	       true,
+	       REASON_RULE,
+	       0,
+	       4 },
+	     { { "old.example", 0, 443 }, false, REASON_PORT, 0, 7 });
+	assert_int_equal(policy_ports(policy, "web.example", NOW, range, 4), 1);
+	assert_int_equal(range[0].last, 22);
+	policy_unref(policy);
+}
+
 static const struct rule *rule_for(const struct policy *policy,
 				   const char *host, uint16_t port)
 {
@@ -848,6 +935,8 @@ int main(void)
 		cmocka_unit_test(test_public_beside_rules),
 		cmocka_unit_test(test_denied_connect),
 		cmocka_unit_test(test_observe),
+		cmocka_unit_test(test_observe_embedded),
+		cmocka_unit_test(test_public_beside),
 		cmocka_unit_test(test_accessors),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_extends),

@@ -145,12 +145,33 @@ static void test_patterns(void **state)
 
 static void test_ambiguous(void **state)
 {
-	static const char *const plain[] = { "/",	 "/a/b/",  "/a%20b",
-					     "/a%C3%A4", "/a:b@c", "/a,b=c&d" };
+	static const char *const plain[] = { "/",	   "/a/b/",
+					     "/a%20b",	   "/a%C3%A4",
+					     "/a:b@c",	   "/a,b=c&d",
+					     "/%E0%A4%85", "/%F0%9F%98%80" };
 	static const char *const unclear[] = {
-		"",	  "a",	    "*",      "//",	  "/a//b",
-		"/a%2fb", "/a%2Fb", "/a%5cb", "/a%25b",	  "/a%00b",
-		"/a%3bb", "/a;b",   "/a\\b",  "/a/..;/b", "/a%2",
+		"",
+		"a",
+		"*",
+		"//",
+		"/a//b",
+		"/a%2fb",
+		"/a%2Fb",
+		"/a%5cb",
+		"/a%25b",
+		"/a%00b",
+		"/a%3bb",
+		"/a;b",
+		"/a\\b",
+		"/a/..;/b",
+		"/a%2",
+		/* overlong: '/', '.', and '/' twice more */
+		"/a%C0%AFb",
+		"/%c0%ae%c0%ae/b",
+		"/a%c1%9cb",
+		"/a%E0%80%AFb",
+		"/a%e0%9F%bfb",
+		"/a%f0%80%80%afb",
 	};
 
 	(void)state;

@@ -211,6 +211,31 @@ static void test_opening(void **state)
 	world_free(w);
 }
 
+/* Asked for its addresses, and then a rule says where it is instead. */
+static void test_looking_up(void **state)
+{
+	struct world *w = doors_world(8443, OK);
+	int client = dial_to(LEASE, 8443), elsewhere = w->origin, server;
+	struct ip ip;
+
+	(void)state;
+	ip_parse("127.0.0.11", &ip);
+	w->resolver_silent = true;
+	turn_for(w, 30);
+	world_policy(w, RULE("    ports: [8443]\n"
+			     "    connect: 127.0.0.11:8444\n"));
+	recheck(w);
+	w->origin = listen_at("127.0.0.11", 8444);
+	world_resolved(w, w->lookup);
+	server = origin_expect(w);
+	turn_for(w, 20);
+	assert_note(w, EVENT_FLOW_DIAL, true, REASON_RULE);
+	assert_true(ip_equal(&note_find(w, EVENT_FLOW_DIAL)->ip, &ip));
+	close(elsewhere);
+	part(w, client, server);
+	world_free(w);
+}
+
 /* Takes SYNs, and answers none. */
 static void fill(struct world *w, int full[4])
 {
@@ -490,6 +515,7 @@ int main(void)
 		cmocka_unit_test(test_protocol),
 		cmocka_unit_test(test_opening),
 		cmocka_unit_test(test_dialling),
+		cmocka_unit_test(test_looking_up),
 		cmocka_unit_test(test_dialling_another),
 		cmocka_unit_test(test_request),
 		cmocka_unit_test(test_idle),

@@ -77,6 +77,7 @@ struct world {
 	const char *at[4];
 	char resolved[300]; /* the last name that was looked up */
 	bool resolver_silent;
+	struct lookup *lookup; /* the last one it left without an answer */
 	const char *answer[4]; /* addresses; none: ORIGIN */
 };
 
@@ -122,14 +123,8 @@ static inline void world_record_cancel(void *ctx, struct wait *wait)
 	w->cancelled++;
 }
 
-static inline void world_resolve(void *ctx, const char *host,
-				 struct lookup *lookup)
+static inline void world_resolved(struct world *w, struct lookup *lookup)
 {
-	struct world *w = ctx;
-
-	copy_text(w->resolved, sizeof(w->resolved), host);
-	if (w->resolver_silent)
-		return;
 	ip_parse(ORIGIN, &lookup->ip[0]);
 	lookup->count = w->resolve_status ? 0 : 1;
 	for (size_t i = 0; i < ARRAY_SIZE(w->answer) && w->answer[i]; i++) {
@@ -138,6 +133,17 @@ static inline void world_resolve(void *ctx, const char *host,
 	}
 	lookup->ttl = 60;
 	lookup->wait.done(&lookup->wait, w->resolve_status);
+}
+
+static inline void world_resolve(void *ctx, const char *host,
+				 struct lookup *lookup)
+{
+	struct world *w = ctx;
+
+	copy_text(w->resolved, sizeof(w->resolved), host);
+	w->lookup = lookup;
+	if (!w->resolver_silent)
+		world_resolved(w, lookup);
 }
 
 static inline void world_resolve_cancel(void *ctx, struct lookup *lookup)
