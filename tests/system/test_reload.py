@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies that change while a sandbox runs, and rules that expire."""
+import concurrent.futures
 import datetime
 import json
 import os
@@ -732,6 +733,37 @@ def test_two_hundred_reloads_under_load(case):
         records = [json.loads(line) for line in f]
     check(len(events(records, "policy")) == 200)
     check(not events(records, "finding"), events(records, "finding"))
+
+
+def test_a_long_list_stops_nobody(case):
+    """While it is made into a policy what goes on goes on; and what it took is
+    given back with it."""
+    place = f"{case.lab.dir}/policies-{case.who}"
+    os.makedirs(place, exist_ok=True)
+    path = place + "/long.txt"
+    with Session(case, BOTH) as s:
+        s.works("open", "stays", "tls", "allowed.test", 443)
+        usage = Usage(s.gate(), warden_of(s.process, s.gate()))
+        for salt in "ab":
+            with open(path, "w") as f:
+                f.writelines(f"n{i}.{salt}.example\n" for i in range(1000000))
+            case.mine(path)
+            s.write(BOTH + f"deny:\n  - file: {path}\n")
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                began = time.monotonic()
+                done, longest = pool.submit(s.reload), 0
+                while not done.done():
+                    at = time.monotonic()
+                    s.works("ping", "stays")
+                    longest = max(longest, time.monotonic() - at)
+                    time.sleep(0.005)
+                took = time.monotonic() - began
+                done.result()
+            check(longest < took / 4, (longest, took))
+        s.reload(BOTH)
+        s.works("ping", "stays")
+        for name, (_, rss) in usage.read().items():
+            check(case.sanitized or rss < 10 << 10, (name, rss))
 
 
 def test_a_thousand_reloads_of_serve(case):
