@@ -534,6 +534,9 @@ def test_replaced_file_in_the_working_directory(case):
         check("the command can write to it" in out.stderr, out)
         s.fails("try", "connect", "allowed.test", 7000)
         s.works("try", "connect", "other.test", 7000)
+    run = case.run("true", allow=(), args=("--policy", path))
+    check(run.status == 125 and "could write to it" in run.err, run)
+    os.unlink(run.err.split(": rm ")[1].strip())
     os.unlink(path)
     # Nor can the command lead us to another file, nor to one of its own.
     elsewhere = f"{case.lab.dir}/policies-{case.who}/more.yaml"
@@ -553,6 +556,72 @@ def test_replaced_file_in_the_working_directory(case):
         s.reload(f"extends: [{elsewhere}]\n")
         s.works("try", "connect", "allowed.test", 7000)
     subprocess.run(["rm", "-r", sub, sub + "2"], check=True)
+
+
+def test_next_session_after_a_replaced_file(case):
+    """Nor does the next session believe it, until somebody has looked; and a
+    session that was killed tells the same."""
+    path = case.work + "/next.yaml"
+
+    def write(name=path):
+        with open(name, "w") as f:
+            f.write("version: 1\n" + BOTH)
+        case.mine(name)
+
+    def start():
+        return case.run("true", allow=(), args=("--policy", path))
+
+    def replaced():
+        write(path + ".new")
+        os.rename(path + ".new", path)
+
+    def refused():
+        run = start()
+        check(run.status == 125 and "could write to it" in run.err, run)
+        return run.err.split(": rm ")[1].strip()
+
+    with Session(case, BOTH, path=path):
+        write()
+        check(start().status == 0)
+    replaced()
+    check(start().status == 0)
+    for kill in False, True:
+        with Session(case, BOTH, path=path) as s:
+            if kill:
+                os.kill(warden_of(s.process, s.gate()), signal.SIGKILL)
+                s.process.wait(10)
+            replaced()
+            refused()
+        check(kill or "was replaced" in s.err, s.err)
+        check(kill or events(s.records(), "finding", "was replaced"))
+        replaced()
+        os.unlink(refused())
+        check(start().status == 0)
+    os.unlink(path)
+
+
+def test_second_names_of_a_policy(case):
+    """One in the working directory, which no mask would be over."""
+    place = f"{case.lab.dir}/policies-{case.who}"
+    path, name = place + "/linked.yaml", case.work + "/linked.yaml"
+    os.makedirs(place, exist_ok=True)
+    with open(path, "w") as f:
+        f.write("version: 1\n" + BOTH)
+    case.mine(path)
+    with Session(case, BOTH, path=path) as s:
+        os.link(path, name)
+        check("the command can write to it" in s.reload(OTHER, 1).stderr)
+    run = case.run("true", allow=(), args=("--policy", path))
+    check(run.status == 125 and "hard link" in run.err, run)
+    os.unlink(path)
+    os.mkdir(place + "/again")
+    subprocess.run(["mount", "--bind", case.work, place + "/again"], check=True)
+    run = case.run("true", allow=(), args=("--policy",
+                                           place + "/again/linked.yaml"))
+    subprocess.run(["umount", place + "/again"], check=True)
+    os.unlink(name)
+    os.rmdir(place + "/again")
+    check(run.status == 125 and "working directory too" in run.err, run)
 
 
 def test_name_servers(case):
