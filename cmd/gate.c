@@ -286,6 +286,7 @@ static void drain(struct gate *gate)
 
 static void release(struct gate *gate)
 {
+	gate_build_free(gate);
 	resolver_free(gate->resolver);
 	audit_client_free(gate->audit);
 	for (size_t i = 0; i < gate->sandboxes; i++) {

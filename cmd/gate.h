@@ -4,6 +4,7 @@
  * cmd/gate*.c only.
  *
  *	gate.c		what the warden says; life and death
+ *	gate_build.c	from a bundle to a policy
  *	gate_policy.c	another policy, and rules that expire
  *	gate_publish.c	what the kernel lets in, after such a change
  *	gate_services.c	the callbacks that dns/ and proxy/ are given
@@ -23,6 +24,8 @@ struct resolver;
 struct dns_server;
 struct listener;
 struct packets;
+struct gate_build;
+struct policy_error;
 
 #define GATE_SANDBOXES_MAX 1 /* one a session; a daemon raises it */
 #define GATE_LISTENERS_MAX 4
@@ -45,8 +48,9 @@ struct gate {
 
 	struct services services;
 	struct policy *policy;
-	struct event *expiry; /* the next rule expires */
-	int64_t checked_s;    /* all that goes on was allowed then */
+	struct gate_build *build; /* of the next one, or NULL */
+	struct event *expiry;	  /* the next rule expires */
+	int64_t checked_s;	  /* all that goes on was allowed then */
 	struct gate_sandbox *sandbox[GATE_SANDBOXES_MAX];
 	size_t sandboxes;
 	struct audit_client *audit;
@@ -64,6 +68,22 @@ struct gate {
 	uint64_t next_flow, next_publish;
 	struct wait_list publishing;
 };
+
+/* Builds what is in the first @len bytes of @file. 0, -EINVAL and @reterr, or
+ * -errno. */
+int gate_build(int file, uint64_t len, struct policy **ret_policy,
+	       struct policy_error *reterr);
+/* @policy is the callee's; NULL where @err. */
+typedef void gate_built_fn(struct gate *gate, int err, struct policy *policy,
+			   const struct policy_error *error);
+/* The same while the loop goes on, one at a time; @file is taken. 0, and @done
+ * is called from the loop, or -errno. */
+int gate_build_start(struct gate *gate, int file, uint64_t len,
+		     gate_built_fn *done);
+/* From here on @done is not called any more. */
+void gate_build_unwatch(struct gate *gate);
+/* Waits until it is built. */
+void gate_build_free(struct gate *gate);
 
 /* What the warden gave; @fd is taken. The first policy, or dies. While it
  * serves: all of it is in force, and what goes on and is no longer allowed is

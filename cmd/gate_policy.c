@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -29,37 +27,14 @@
 /* time(2) may lag behind the timers by a tick. */
 #define TICK_US 20000
 
-static int build(const struct msg_gate_policy *msg, int fd,
-		 struct policy **ret_policy, struct policy_error *reterr)
-{
-	AUTO_FD int file = fd;
-	struct stat st;
-	void *data = NULL;
-	int err;
-
-	*reterr = (struct policy_error){ 0 };
-	if (fstat(file, &st) < 0)
-		return -errno;
-	/* Reading past its end would kill us. */
-	if (msg->len > SIZE_MAX / 2 || st.st_size < (off_t)msg->len)
-		return -EBADMSG;
-	if (msg->len)
-		data = mmap(NULL, msg->len, PROT_READ, MAP_PRIVATE, file, 0);
-	if (data == MAP_FAILED)
-		return -errno;
-	err = policy_build(data, msg->len, ret_policy, reterr);
-	if (data)
-		munmap(data, msg->len);
-	return err;
-}
-
 static void first(struct gate *gate, const struct msg_gate_policy *msg, int fd)
 {
 	struct policy_error error;
+	AUTO_FD int file = fd;
 	int err = -EBADMSG;
 
 	if (!gate->policy)
-		err = build(msg, fd, &gate->policy, &error);
+		err = gate_build(file, msg->len, &gate->policy, &error);
 	if (err)
 		die(EXIT_SALLYPORT, "policy: %s",
 		    err == -EINVAL ? error.text : strerror(-err));
@@ -112,25 +87,36 @@ static int put_in_force(struct gate *gate, struct policy *policy)
 	return err;
 }
 
-static void replace(struct gate *gate, const struct msg_gate_policy *msg,
-		    int fd)
+static int refuse(struct gate *gate, int err, const char *why)
 {
-	struct msg_reloaded refused = { 0 };
-	struct policy *policy = NULL;
-	struct policy_error error;
-	int err = build(msg, fd, &policy, &error);
+	struct msg_reloaded refused = { .status = err };
 
-	if (!err) {
-		err = put_in_force(gate, policy);
-	} else {
-		refused.status = err;
-		snprintf(refused.text, sizeof(refused.text), "%.500s",
-			 *error.text ? error.text : strerror(-err));
-		err = msg_send(gate->control, MSG_GATE_RELOADED, &refused, -1);
-	}
+	snprintf(refused.text, sizeof(refused.text), "%.500s",
+		 *why ? why : strerror(-err));
+	return msg_send(gate->control, MSG_GATE_RELOADED, &refused, -1);
+}
+
+static void on_built(struct gate *gate, int err, struct policy *policy,
+		     const struct policy_error *error)
+{
+	err = err ? refuse(gate, err, error->text) : put_in_force(gate, policy);
 	/* The end of the control socket is seen by who reads it. */
 	if (err && err != -EPIPE && err != -ECONNRESET)
 		die(EXIT_SALLYPORT, "telling the warden: %s", strerror(-err));
+}
+
+static void replace(struct gate *gate, const struct msg_gate_policy *msg,
+		    int fd)
+{
+	static const struct policy_error none;
+	int err;
+
+	/* The warden waits for an answer before it gives another one. */
+	if (gate->build)
+		die(EXIT_SALLYPORT, "policy: %s", strerror(EBADMSG));
+	err = gate_build_start(gate, fd, msg->len, on_built);
+	if (err)
+		on_built(gate, err, NULL, &none);
 }
 
 void gate_policy_take(struct gate *gate, const struct msg_gate_policy *msg,
@@ -206,6 +192,7 @@ int gate_policy_watch(struct gate *gate)
 
 void gate_policy_unwatch(struct gate *gate)
 {
+	gate_build_unwatch(gate);
 	if (gate->expiry)
 		event_free(gate->expiry);
 	gate->expiry = NULL;

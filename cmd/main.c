@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,11 +77,23 @@ static void on_fatal(int err)
 	die(EXIT_SALLYPORT, "event loop: %s", strerror(errno));
 }
 
+/* Lists are read again and again in processes that go on for long. Memory of
+ * that size goes back when it is freed: glibc would keep it as soon as the
+ * first was, and each time more, as it moves its limit. This is where that
+ * begins; with a higher one more is cleared that nobody uses. */
+static void return_memory(void)
+{
+#if defined(__GLIBC__)
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
 	settle();
+	return_memory();
 	event_set_fatal_callback(on_fatal);
 
 	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 ||

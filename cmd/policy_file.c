@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/path_walk.h"
+#include "cmd/policy_marks.h"
 #include "cmd/session.h"
 
 static int __attribute__((format(printf, 2, 3)))
@@ -176,6 +177,19 @@ static int check_modes(const char *path, struct policy_error *err)
 	return 0;
 }
 
+int policy_check_marks(const struct bundle *bundle, struct policy_error *err)
+{
+	char path[PATH_MAX], home[PATH_MAX];
+	int ret = 0;
+
+	if (!session_home(home, sizeof(home)))
+		return 0;
+	for (size_t i = 0;
+	     ret == 0 && bundle_file(bundle, i, path, sizeof(path)); i++)
+		ret = policy_marks_check(home, path, err);
+	return ret;
+}
+
 static int check_files(const struct bundle *bundle, struct policy_error *err)
 {
 	char path[PATH_MAX];
@@ -216,6 +230,8 @@ int policy_read(const struct policy_choice *choice, struct bundle *ret_bundle,
 					      &bundle, choice->path[i], reterr);
 	if (ret == 0)
 		ret = check_files(&bundle, reterr);
+	if (ret == 0 && !choice->again)
+		ret = policy_check_marks(&bundle, reterr);
 	if (ret == 0)
 		ret = add_words(&bundle, &choice->words);
 	if (ret == 0) {

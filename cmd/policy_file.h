@@ -34,6 +34,12 @@ int policy_choose(struct policy_choice *choice, struct policy_error *reterr);
 int policy_read(const struct policy_choice *choice, struct bundle *ret_bundle,
 		struct policy_error *reterr);
 
+/* Could the command of another session have written to a file of @bundle? 0, or
+ * -EINVAL and @reterr. policy_read() asks, unless choice->again: who is at work
+ * looks first what its own command could do, and says it better. */
+int policy_check_marks(const struct bundle *bundle,
+		       struct policy_error *reterr);
+
 void policy_choice_free(struct policy_choice *choice);
 
 /* The directory that policy.yaml would be in; false if there is no HOME. */

@@ -36,7 +36,7 @@ static int check_exposed(const struct reload *reload,
 			 path);
 		return -EPERM;
 	}
-	return 0;
+	return policy_check_marks(bundle, reterr);
 }
 
 /* From the same bytes as what the gate will get. */

@@ -269,6 +269,7 @@ static void watch(struct run *run)
 		add(run, &run->timer, -1, on_time, run, &limit);
 	reload_attach(&run->reload, run->base);
 	run->started_ms = now_ms();
+	run_view_mark(&run->view, &run->options, &run->session);
 	if (process_start(&run->process))
 		die(EXIT_SALLYPORT, "the sandbox did not start");
 	event_base_dispatch(run->base);
@@ -277,6 +278,21 @@ static void watch(struct run *run)
 }
 
 /* --- closing ------------------------------------------------------------- */
+
+static void settle_policy(struct run *run)
+{
+	const char *path = run_view_settle(&run->view);
+	char text[PATH_MAX + 128];
+
+	if (!path)
+		return;
+	snprintf(text, sizeof(text),
+		 "%s was replaced by another file while the command ran, which "
+		 "could write to it: look at it before you use it again",
+		 path);
+	log_err("%s", text);
+	warden_finding(&run->warden, text);
+}
 
 static int finish(struct run *run)
 {
@@ -354,6 +370,7 @@ int run_main(int argc, char **argv)
 		die(EXIT_SALLYPORT, "gate and ledger: %s", strerror(-status));
 	record_open(&run);
 	watch(&run);
+	settle_policy(&run);
 	status = finish(&run);
 	release(&run);
 	return status;

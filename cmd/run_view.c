@@ -120,16 +120,36 @@ static bool below_cwd(const struct run_view *view, const char *path)
 	return strncmp(path, view->cwd, len) == 0 && path[len] == '/';
 }
 
+/* A link that the command could replace. */
+static bool is_loose(const struct run_view *view, const struct path_step *step)
+{
+	return S_ISLNK(step->st.st_mode) && below_cwd(view, step->at);
+}
+
+/* The working directory, mounted in another place too: no mask is there. */
+static bool is_second_cwd(const struct run_view *view,
+			  const struct path_step *step)
+{
+	return S_ISDIR(step->st.st_mode) && step->st.st_dev == view->cwd_dev &&
+	       step->st.st_ino == view->cwd_ino &&
+	       strcmp(step->at, view->cwd) != 0;
+}
+
 static int check_step(void *arg, const struct path_step *step)
 {
 	const struct run_view *view = arg;
 
-	if (!S_ISLNK(step->st.st_mode) || !below_cwd(view, step->at))
-		return 0;
-	die(EXIT_SALLYPORT,
-	    "%s is a link that the command could replace\n"
-	    "Name what it leads to, or start from another working directory.",
-	    step->at);
+	if (is_loose(view, step))
+		die(EXIT_SALLYPORT,
+		    "%s is a link that the command could replace\nName what it "
+		    "leads to, or start from another working directory.",
+		    step->at);
+	if (is_second_cwd(view, step))
+		die(EXIT_SALLYPORT,
+		    "%s is the working directory too, in which the command may "
+		    "write\nName the files in it as %s/...",
+		    step->at, view->cwd);
+	return 0;
 }
 
 /* What hides a file hides what its path leads to now. A link on the way that
@@ -139,14 +159,22 @@ static void refuse_link(struct run_view *view, const char *path)
 	path_walk(path, check_step, view);
 }
 
-/* The mask is over one name of the file. */
-static void refuse_names(const struct run_view *view, const char *path)
+/* The mask is over one name of a file, and another one may be in the working
+ * directory, wherever this one is. Whose file it is and its mode say whether
+ * the command could write to it; as root we don't look, since it may get the
+ * rights of any owner. */
+static bool has_names(const char *path)
 {
-	AUTO_FREE char *real = realpath(path, NULL);
 	struct stat st;
 
-	if (real && below_cwd(view, real) && stat(real, &st) == 0 &&
-	    S_ISREG(st.st_mode) && st.st_nlink > 1)
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1 &&
+	       (session_root() || st.st_uid == geteuid() ||
+		st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static void refuse_names(const char *path)
+{
+	if (has_names(path))
 		die(EXIT_SALLYPORT,
 		    "%s has another name (a hard link), by which the command "
 		    "could write to it\nReplace it by a copy.",
@@ -179,7 +207,7 @@ static void hide_policy(struct run_view *view, const struct bundle *bundle)
 
 	for (size_t i = 0; bundle_file(bundle, i, path, sizeof(path)); i++) {
 		refuse_link(view, path);
-		refuse_names(view, path);
+		refuse_names(path);
 		hide(view, path);
 	}
 }
@@ -187,9 +215,13 @@ static void hide_policy(struct run_view *view, const struct bundle *bundle)
 void run_view_choose(struct run_view *view, const struct options *options,
 		     const struct session *session, struct process_spec *spec)
 {
-	if (!getcwd(view->cwd, sizeof(view->cwd)))
+	struct stat st;
+
+	if (!getcwd(view->cwd, sizeof(view->cwd)) || stat(view->cwd, &st) < 0)
 		die(EXIT_SALLYPORT, "the working directory: %s",
 		    strerror(errno));
+	view->cwd_dev = st.st_dev;
+	view->cwd_ino = st.st_ino;
 	hide(view, session->dir);
 	if (*session->home) {
 		session_mkdir(session->home);
@@ -210,12 +242,39 @@ void run_view_choose(struct run_view *view, const struct options *options,
 	spec->hides = view->hides;
 }
 
-static int find_link(void *arg, const struct path_step *step)
+void run_view_mark(struct run_view *view, const struct options *options,
+		   const struct session *session)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; bundle_file(&options->bundle, i, path, sizeof(path));
+	     i++) {
+		AUTO_FREE char *real = realpath(path, NULL);
+		int err = 0;
+
+		if (!real || !below_cwd(view, real))
+			continue;
+		if (*session->home)
+			err = policy_marks_add(&view->marks, session->home,
+					       session->id, real);
+		if (err || !*session->home)
+			log_warn("%s lies below the working directory, and %s: "
+				 "do not replace it while the command runs",
+				 path,
+				 err ? strerror(-err) : "there is no HOME");
+	}
+}
+
+const char *run_view_settle(struct run_view *view)
+{
+	return policy_marks_settle(&view->marks);
+}
+
+static int find_other_way(void *arg, const struct path_step *step)
 {
 	const struct run_view *view = arg;
 
-	return S_ISLNK(step->st.st_mode) && below_cwd(view, step->at) ? -ELOOP
-								      : 0;
+	return is_loose(view, step) || is_second_cwd(view, step) ? -ELOOP : 0;
 }
 
 bool run_view_exposes(const struct run_view *view, pid_t init, const char *path)
@@ -225,7 +284,8 @@ bool run_view_exposes(const struct run_view *view, pid_t init, const char *path)
 	struct stat ours, theirs;
 
 	/* There was none at the start: the command could have made it. */
-	if (path_walk(path, find_link, (void *)(uintptr_t)view))
+	if (path_walk(path, find_other_way, (void *)(uintptr_t)view) ||
+	    has_names(path))
 		return true;
 	/* What is elsewhere it can't write to. */
 	if (!real || !below_cwd(view, real))
@@ -245,4 +305,5 @@ void run_view_free(struct run_view *view)
 	free(view->hide);
 	view->hide = NULL;
 	view->hides = 0;
+	policy_marks_free(&view->marks);
 }

@@ -10,15 +10,20 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "cmd/policy_marks.h"
+
 struct options;
 struct session;
 struct process_spec;
 
 struct run_view {
-	char cwd[PATH_MAX];  /* canonical */
+	char cwd[PATH_MAX]; /* canonical */
+	dev_t cwd_dev;
+	ino_t cwd_ino;
 	char home[PATH_MAX]; /* the command's, or "": ours */
 	char **hide;
 	size_t hides;
+	struct policy_marks marks;
 };
 
 /* These die with a message (EXIT_SALLYPORT) where they can't. */
@@ -33,6 +38,14 @@ void run_view_descriptors(const struct options *options);
  */
 void run_view_choose(struct run_view *view, const struct options *options,
 		     const struct session *session, struct process_spec *spec);
+
+/* All is masked, and the command may start: notes what later sessions must know
+ * if it is replaced meanwhile. */
+void run_view_mark(struct run_view *view, const struct options *options,
+		   const struct session *session);
+/* The command has ended. The first policy file that it could have written to,
+ * or NULL. */
+const char *run_view_settle(struct run_view *view);
 
 /* Can the command whose pid 1 is @init write to @path, or put another file in
  * its place? A mask is over a file, not over its name. */

@@ -49,10 +49,12 @@ void warden_on_flows_time(evutil_socket_t fd, short what, void *arg)
 	warden_flush_flows(arg);
 }
 
-/* A gate that takes another policy asks for what that one allows. */
+/* A gate that takes another policy asks for what that one allows, and until it
+ * has it for what the old one does. Real addresses are the most. */
 static const struct policy *asked_policy(const struct warden *w)
 {
-	return w->coming ? w->coming : w->policy;
+	return w->coming && policy_answers_real(w->coming) ? w->coming
+							   : w->policy;
 }
 
 static void publish(struct warden *w, const struct msg_publish *msg)

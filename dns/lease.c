@@ -427,7 +427,9 @@ const char *lease_name(const struct lease_table *table, const struct ip *ip)
 	uint32_t slot = ip_v4_value(ip) - LEASE_POOL_BASE - 1;
 	const struct entry *entry;
 
-	if (ip->len != 4 || slot >= LEASE_MAX)
+	/* To look at an entry that nobody wrote would give it a page. */
+	if (ip->len != 4 || slot >= LEASE_MAX || !table->taken[slot] ||
+	    !slot_usable(slot))
 		return NULL;
 	entry = &table->entry[slot];
 	return atomic_load(&entry->state) == STATE_LEASED ? entry->host : NULL;

@@ -296,6 +296,25 @@ static void test_garbage_file(void **state)
 	lease_table_free(table);
 }
 
+/* Each page costs the start of a session a fault, and memory ever after. */
+static void test_unused_has_no_pages(void **state)
+{
+	AUTO_FD int fd = file();
+	struct lease_table *table = attach(fd);
+	const char *host;
+	struct ip ip;
+	size_t i;
+
+	(void)state;
+	for (i = 0; lease_at(table, i, &host, &ip); i++)
+		assert_null(host);
+	assert_int_equal(i, LEASE_MAX);
+	assert_false(lease_pair_at(table, 0, &host, &ip));
+	assert_int_equal(lseek(fd, 0, SEEK_DATA), -1);
+	assert_int_equal(errno, ENXIO);
+	lease_table_free(table);
+}
+
 static void test_short_file(void **state)
 {
 	AUTO_FD int fd = file();
@@ -479,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_corrupt),
 		cmocka_unit_test(test_copied_entry),
 		cmocka_unit_test(test_garbage_file),
+		cmocka_unit_test(test_unused_has_no_pages),
 		cmocka_unit_test(test_short_file),
 		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_pairs_corrupt),

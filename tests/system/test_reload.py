@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies that change while a sandbox runs, and rules that expire."""
+import concurrent.futures
 import datetime
 import json
 import os
@@ -533,6 +534,9 @@ def test_replaced_file_in_the_working_directory(case):
         check("the command can write to it" in out.stderr, out)
         s.fails("try", "connect", "allowed.test", 7000)
         s.works("try", "connect", "other.test", 7000)
+    run = case.run("true", allow=(), args=("--policy", path))
+    check(run.status == 125 and "could write to it" in run.err, run)
+    os.unlink(run.err.split(": rm ")[1].strip())
     os.unlink(path)
     # Nor can the command lead us to another file, nor to one of its own.
     elsewhere = f"{case.lab.dir}/policies-{case.who}/more.yaml"
@@ -552,6 +556,72 @@ def test_replaced_file_in_the_working_directory(case):
         s.reload(f"extends: [{elsewhere}]\n")
         s.works("try", "connect", "allowed.test", 7000)
     subprocess.run(["rm", "-r", sub, sub + "2"], check=True)
+
+
+def test_next_session_after_a_replaced_file(case):
+    """Nor does the next session believe it, until somebody has looked; and a
+    session that was killed tells the same."""
+    path = case.work + "/next.yaml"
+
+    def write(name=path):
+        with open(name, "w") as f:
+            f.write("version: 1\n" + BOTH)
+        case.mine(name)
+
+    def start():
+        return case.run("true", allow=(), args=("--policy", path))
+
+    def replaced():
+        write(path + ".new")
+        os.rename(path + ".new", path)
+
+    def refused():
+        run = start()
+        check(run.status == 125 and "could write to it" in run.err, run)
+        return run.err.split(": rm ")[1].strip()
+
+    with Session(case, BOTH, path=path):
+        write()
+        check(start().status == 0)
+    replaced()
+    check(start().status == 0)
+    for kill in False, True:
+        with Session(case, BOTH, path=path) as s:
+            if kill:
+                os.kill(warden_of(s.process, s.gate()), signal.SIGKILL)
+                s.process.wait(10)
+            replaced()
+            refused()
+        check(kill or "was replaced" in s.err, s.err)
+        check(kill or events(s.records(), "finding", "was replaced"))
+        replaced()
+        os.unlink(refused())
+        check(start().status == 0)
+    os.unlink(path)
+
+
+def test_second_names_of_a_policy(case):
+    """One in the working directory, which no mask would be over."""
+    place = f"{case.lab.dir}/policies-{case.who}"
+    path, name = place + "/linked.yaml", case.work + "/linked.yaml"
+    os.makedirs(place, exist_ok=True)
+    with open(path, "w") as f:
+        f.write("version: 1\n" + BOTH)
+    case.mine(path)
+    with Session(case, BOTH, path=path) as s:
+        os.link(path, name)
+        check("the command can write to it" in s.reload(OTHER, 1).stderr)
+    run = case.run("true", allow=(), args=("--policy", path))
+    check(run.status == 125 and "hard link" in run.err, run)
+    os.unlink(path)
+    os.mkdir(place + "/again")
+    subprocess.run(["mount", "--bind", case.work, place + "/again"], check=True)
+    run = case.run("true", allow=(), args=("--policy",
+                                           place + "/again/linked.yaml"))
+    subprocess.run(["umount", place + "/again"], check=True)
+    os.unlink(name)
+    os.rmdir(place + "/again")
+    check(run.status == 125 and "working directory too" in run.err, run)
 
 
 def test_name_servers(case):
@@ -732,6 +802,37 @@ def test_two_hundred_reloads_under_load(case):
         records = [json.loads(line) for line in f]
     check(len(events(records, "policy")) == 200)
     check(not events(records, "finding"), events(records, "finding"))
+
+
+def test_a_long_list_stops_nobody(case):
+    """While it is made into a policy what goes on goes on; and what it took is
+    given back with it."""
+    place = f"{case.lab.dir}/policies-{case.who}"
+    os.makedirs(place, exist_ok=True)
+    path = place + "/long.txt"
+    with Session(case, BOTH) as s:
+        s.works("open", "stays", "tls", "allowed.test", 443)
+        usage = Usage(s.gate(), warden_of(s.process, s.gate()))
+        for salt in "ab":
+            with open(path, "w") as f:
+                f.writelines(f"n{i}.{salt}.example\n" for i in range(1000000))
+            case.mine(path)
+            s.write(BOTH + f"deny:\n  - file: {path}\n")
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                began = time.monotonic()
+                done, longest = pool.submit(s.reload), 0
+                while not done.done():
+                    at = time.monotonic()
+                    s.works("ping", "stays")
+                    longest = max(longest, time.monotonic() - at)
+                    time.sleep(0.005)
+                took = time.monotonic() - began
+                done.result()
+            check(longest < took / 4, (longest, took))
+        s.reload(BOTH)
+        s.works("ping", "stays")
+        for name, (_, rss) in usage.read().items():
+            check(case.sanitized or rss < 10 << 10, (name, rss))
 
 
 def test_a_thousand_reloads_of_serve(case):
