@@ -71,7 +71,8 @@ struct exchange {
 	struct ip address;
 	uint16_t port;
 	bool head, http10, keep, websocket, expect_continue;
-	bool asked; /* there was a flow for another request before */
+	bool overrides; /* http_overrides() */
+	bool asked;	/* there was a flow for another request before */
 	struct http_body up_body, down_body;
 	enum http_framing up_framing, down_framing; /* as we write them */
 	bool up_done, down_done;

@@ -47,6 +47,7 @@ static struct flow_ask ask_of(const struct exchange *x, const struct judged *j)
 		.method = j->method[0] ? j->method : NULL,
 		.target = j->path[0] ? j->path : NULL,
 		.websocket = j->req.websocket,
+		.overrides = x->overrides,
 		.another = x->asked,
 		.fold = c->fold,
 	};
@@ -201,6 +202,7 @@ static bool accept_request(struct exchange *x, struct judged *j)
 	x->http10 = req->minor == 0;
 	x->keep = req->keep_alive;
 	x->websocket = req->websocket;
+	x->overrides = http_overrides(req->header, req->headers);
 	x->expect_continue = req->expect_continue;
 	x->up_framing = req->framing;
 	x->up_done = x->down_done = x->answered = false;
@@ -260,6 +262,16 @@ static bool refuse_other(struct exchange *x, struct judged *j)
 	return refuse(x, j, REASON_PROTOCOL, 0, "not HTTP/1");
 }
 
+/* Nobody may be there to hear it any more. */
+static bool refuse_cut_off(struct exchange *x, struct judged *j)
+{
+	set_authority(x, NULL);
+	x->head = false;
+	j->req.websocket = false;
+	return refuse(x, j, REASON_MALFORMED, 400,
+		      "the request ends in the middle");
+}
+
 bool exchange_step_head(struct exchange *x)
 {
 	struct side *client = &x->side[CLIENT];
@@ -275,6 +287,8 @@ bool exchange_step_head(struct exchange *x)
 	case SNIFF_MORE:
 		if (!client->eof)
 			return never_whole(in) && refuse_other(x, &j);
+		if (buf_len(in))
+			return refuse_cut_off(x, &j);
 		exchange_phase(x, EXCHANGE_OVER);
 		return false;
 	case SNIFF_DONE:

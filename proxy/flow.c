@@ -86,6 +86,7 @@ static struct flow *flow_new(const struct services *services,
 	flow->src_port = ask->src_port;
 	flow->port = ask->port;
 	flow->websocket = ask->websocket;
+	flow->overrides = ask->overrides;
 	flow->another = ask->another;
 	if (!ask->host)
 		flow->ip = flow->asked = ask->address;

@@ -36,6 +36,7 @@ struct flow_ask {
 	/* A plain HTTP request: recorded as EVENT_HTTP_REQUEST. Else NULL. */
 	const char *method, *target; /* the target is canonical */
 	bool websocket;		     /* it wants to become one */
+	bool overrides;		     /* http_overrides() */
 	/* Not the first request: what was accepted was counted for one. */
 	bool another;
 	struct fold *fold; /* for refusals by limits; may be NULL */

@@ -12,16 +12,21 @@
 
 /* A request may be allowed, and still be none that the rule could judge. */
 static const char *request_fault(const struct flow *flow,
-				 const struct verdict *verdict)
+				 const struct verdict *verdict,
+				 enum reason *reterr)
 {
 	if (!flow->method)
 		return NULL;
+	*reterr = REASON_PROTOCOL;
 	if (wanted_of(verdict, flow->port) == WANTED_TLS)
 		return "plain HTTP where TLS is wanted";
-	if (flow->websocket && verdict->reason == REASON_RULE &&
-	    rule_judges_requests(verdict->rule))
+	if (verdict->reason != REASON_RULE ||
+	    !rule_judges_requests(verdict->rule))
+		return NULL;
+	if (flow->websocket)
 		return "a websocket where each request is judged";
-	return NULL;
+	*reterr = REASON_MALFORMED;
+	return flow->overrides ? "a field that overrides method or path" : NULL;
 }
 
 struct verdict flow_judge(const struct flow *flow, const struct policy *policy,
@@ -37,6 +42,7 @@ struct verdict flow_judge(const struct flow *flow, const struct policy *policy,
 		.now_s = time(NULL),
 	};
 	struct verdict verdict;
+	enum reason reason;
 
 	if (!policy)
 		return (struct verdict){ .reason = REASON_NOT_IN_POLICY };
@@ -46,9 +52,9 @@ struct verdict flow_judge(const struct flow *flow, const struct policy *policy,
 	verdict = policy_decide(policy, &question);
 	if (!verdict.allow)
 		return verdict;
-	*reterr = request_fault(flow, &verdict);
+	*reterr = request_fault(flow, &verdict, &reason);
 	if (*reterr)
-		return (struct verdict){ .reason = REASON_PROTOCOL,
+		return (struct verdict){ .reason = reason,
 					 .rule = verdict.rule };
 	return verdict;
 }

@@ -56,7 +56,7 @@ struct flow {
 	uint16_t src_port, port, status;
 	uint16_t dialled; /* the port, once it is connected; else 0 */
 	bool allowed;	  /* recorded as such: a close record is due */
-	bool websocket, another;
+	bool websocket, overrides, another;
 	bool counted; /* by the meters */
 	struct ip src_ip;
 	struct ip asked; /* the literal, if there is no host */

@@ -188,3 +188,18 @@ bool http_via_us(const struct http_header *header, size_t n)
 			return true;
 	return false;
 }
+
+bool http_overrides(const struct http_header *header, size_t n)
+{
+	static const char *const fields[] = {
+		"X-HTTP-Method-Override", "X-HTTP-Method",  "X-Method-Override",
+		"X-Original-Method",	  "X-Original-URL", "X-Original-URI",
+		"X-Rewrite-URL",	  "X-Override-URL",
+	};
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(fields); j++)
+			if (http_text_is(header[i].name, fields[j]))
+				return true;
+	return false;
+}

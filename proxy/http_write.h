@@ -33,6 +33,10 @@ enum http_after {
 void http_write_response(struct wirebuf *out, const struct http_response *resp,
 			 enum http_framing framing, enum http_after after);
 
+/* Does a field ask the server to take the request for one of another method or
+ * path, as some frameworks do? */
+bool http_overrides(const struct http_header *header, size_t n);
+
 /* Has the message passed here before? */
 bool http_via_us(const struct http_header *header, size_t n);
 

@@ -120,6 +120,48 @@ static void test_websocket(void **state)
 	world_free(w);
 }
 
+/* Frameworks would take it for another request than the one that was judged. */
+static void test_overrides(void **state)
+{
+	static const char *const fields[] = { "X-HTTP-Method-Override: DELETE",
+					      "x-method-override: DELETE",
+					      "X-Original-URL: /evil",
+					      "X-Rewrite-URL: /evil" };
+	struct world *w = doors_world(8080, POLICY);
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		int client = enter(w, DOOR_CONNECT, 8080);
+
+		snprintf(text, sizeof(text),
+			 "GET /v1/a HTTP/1.1\r\nHost: ok.test:8080\r\n%s\r\n"
+			 "\r\n",
+			 fields[i]);
+		say_text(client, text);
+		assert_memory_equal(hear_all(w, client), "HTTP/1.1 400", 12);
+		assert_note(w, EVENT_HTTP_REQUEST, false, REASON_MALFORMED);
+		assert_origin_quiet(w);
+		part(w, client, -1);
+	}
+	world_free(w);
+}
+
+/* What a client leaves unfinished is told. */
+static void test_cut_off(void **state)
+{
+	struct world *w = doors_world(8080, POLICY);
+	int client = enter(w, DOOR_CONNECT, 8080);
+
+	(void)state;
+	say_text(client, "GET /v1/a HTTP/1.1\r\nHost: ok.te");
+	shutdown(client, SHUT_WR);
+	assert_memory_equal(hear_all(w, client), "HTTP/1.1 400", 12);
+	assert_note(w, EVENT_FLOW_OPEN, false, REASON_MALFORMED);
+	part(w, client, -1);
+	world_free(w);
+}
+
 /* The second request on one connection is as good as the first. */
 static void test_keep_alive(void **state)
 {
@@ -169,6 +211,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_websocket),
+		cmocka_unit_test(test_overrides),
+		cmocka_unit_test(test_cut_off),
 		cmocka_unit_test(test_keep_alive),
 		cmocka_unit_test(test_expiry),
 	};
