@@ -218,7 +218,7 @@ static void test_preset(void **state)
 	reach(w, "codeload.github.com", 443, REASON_OBSERVE);
 	reach(w, "a.example", 443, REASON_RULE);
 	/* One name, or names below one pattern, are named themselves. */
-	reach(w, "deb.debian.org", 443, REASON_RULE);
+	reach(w, "ftp.debian.org", 443, REASON_RULE);
 	reach(w, "security.debian.org", 80, REASON_RULE);
 	AUTO_LEARNED struct learned l = LEARN(w, "LOG");
 	assert_int_equal(l.status, 0);
@@ -227,7 +227,7 @@ static void test_preset(void **state)
 			   "github.com, api.github.com, codeload.github.com\n"
 			   "  - github\nallow:\n");
 	assert_has_not(l.yaml, "host: github.com");
-	assert_has(l.yaml, "host: deb.debian.org");
+	assert_has(l.yaml, "host: ftp.debian.org");
 	assert_has_not(l.yaml, "- debian");
 	assert_true(allows(&l, "codeload.github.com", 443));
 	/* Rather than opening what was refused, no preset. */
