@@ -171,9 +171,10 @@ static int show(const char *name)
 		return 0;
 	}
 	guess = preset_guess(name);
-	log_err("no preset '%s'%s%s%s; `sallyport presets` lists them", name,
-		guess ? ", did you mean '" : "", guess ? guess : "",
-		guess ? "'?" : "");
+	if (guess)
+		log_err("no preset '%s', did you mean '%s'?", name, guess);
+	else
+		log_err("no preset '%s'; `sallyport presets` lists them", name);
 	return EXIT_SALLYPORT;
 }
 
