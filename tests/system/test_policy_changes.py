@@ -172,11 +172,17 @@ class Session:
     def records(self):
         return Run(subprocess.CompletedProcess([], 0, "", ""), self.log).records
 
-    def reasons(self, port):
-        """Not of a last packet that is still under way."""
-        return [r["status_code"] for r in self.records() if "status_code" in r
-                and r.get("src_endpoint", {}).get("port") == port
-                and r.get("action_id") == 2 and event(r) != "packet"]
+    def reasons(self, port, wait=2):
+        """Not of a last packet that is still under way. What is cut is seen at
+        once; the line that says so may come a moment later."""
+        until = time.time() + wait
+        while True:
+            words = [r["status_code"] for r in self.records() if "status_code" in r
+                     and r.get("src_endpoint", {}).get("port") == port
+                     and r.get("action_id") == 2 and event(r) != "packet"]
+            if words or time.time() > until:
+                return words
+            time.sleep(0.02)
 
     def dropped(self, host, port):
         return {r["status_code"] for r in self.records() if event(r) == "packet"
@@ -373,7 +379,7 @@ def test_what_still_fits(case):
                 continue
             _, done = session.reload(after)
             got = session.tell(until=done + (1 if want else 0.3))
-            words = session.reasons(port)
+            words = session.reasons(port, 2 if want else 0)
             if bool(got["ended"]) != bool(want) or words != ([want] if want else []):
                 faults.append(f"{row}: wanted {want}, ended {got['ended']}, {words}")
             session.tell(drop=True)
