@@ -266,8 +266,9 @@ static void drain(struct gate *gate)
 	const struct timeval limit = { .tv_sec = DRAIN_S };
 	struct event *over;
 
-	for (size_t i = 0; i < gate->listeners; i++)
-		listener_free(gate->listener[i]);
+	/* Each is out of the list before it ends what it records. */
+	while (gate->listeners)
+		listener_free(gate->listener[--gate->listeners]);
 	dns_server_free(gate->dns);
 	packets_free(gate->packets);
 	gate_policy_unwatch(gate);
@@ -287,6 +288,7 @@ static void drain(struct gate *gate)
 static void release(struct gate *gate)
 {
 	gate_build_free(gate);
+	gate_throttle_free(gate);
 	resolver_free(gate->resolver);
 	audit_client_free(gate->audit);
 	for (size_t i = 0; i < gate->sandboxes; i++) {

@@ -8,6 +8,7 @@
  *	gate_policy.c	another policy, and rules that expire
  *	gate_publish.c	what the kernel lets in, after such a change
  *	gate_services.c	the callbacks that dns/ and proxy/ are given
+ *	gate_throttle.c nothing new begins while the ledger is behind
  *	gate_packets.c	dropped packets, from NFLOG to records
  */
 #ifndef CMD_GATE_H
@@ -60,6 +61,7 @@ struct gate {
 	struct listener *listener[GATE_LISTENERS_MAX];
 	size_t listeners;
 	struct packets *packets;
+	struct event *throttle; /* while nothing is accepted */
 
 	struct cidr uplink[MSG_UPLINK_MAX], client[MSG_UPLINK_MAX];
 	size_t uplinks, clients;
@@ -103,6 +105,11 @@ int gate_publish_changes(struct gate *gate, const struct policy *old,
  * those ranges, and may have closed too much. */
 int gate_publish_uncovered(struct gate *gate, const struct policy *old,
 			   int64_t now_s);
+
+/* To be called after a record: has nobody accepted while so many are under way
+ * that some could get lost. */
+void gate_throttle(struct gate *gate);
+void gate_throttle_free(struct gate *gate);
 
 /* Fills gate->services. */
 void gate_services_init(struct gate *gate);

@@ -17,6 +17,7 @@ static void service_record(void *ctx, const struct audit_event *event,
 	struct gate *gate = ctx;
 
 	audit_client_submit(gate->audit, event, wait);
+	gate_throttle(gate);
 }
 
 static void service_record_cancel(void *ctx, struct wait *wait)

@@ -31,6 +31,7 @@ struct listener {
 	const struct services *services;
 	int fd;
 	struct event *readable, *pause;
+	bool held;
 	struct fold *fold;
 	LIST_HEAD(, child) children;
 };
@@ -141,7 +142,17 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	event_add(listener->readable, NULL);
+	if (!listener->held)
+		event_add(listener->readable, NULL);
+}
+
+void listener_hold(struct listener *listener, bool hold)
+{
+	listener->held = hold;
+	if (hold)
+		event_del(listener->readable);
+	else if (!evtimer_pending(listener->pause, NULL))
+		event_add(listener->readable, NULL);
 }
 
 int listener_new(struct event_base *base, enum listener_kind kind, int fd,

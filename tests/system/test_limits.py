@@ -373,3 +373,38 @@ def test_without_limits(case):
     run, got = fetch(case, "http://allowed.test/mid", "https://allowed.test/mid",
                      text="allow: [allowed.test]\n")
     check(got == [8 << 20, 8 << 20] and not run.denied(), run)
+
+
+def test_a_slow_ledger_loses_nothing(case):
+    """More refusals than are kept for a ledger that stands still: clients wait
+    instead, and each refusal has its record."""
+    text = ("limits: {connections: 60000, connections_per_second: 100000}\n"
+            "allow: [allowed.test]\n")
+    process, log = case.start("python3", "-c", """
+import socket, sys, threading
+ask = b"CONNECT evil.test:443 HTTP/1.1\\r\\nHost: evil.test:443\\r\\n\\r\\n"
+refused = [0] * 8
+def flood(n):
+    for i in range(1500):
+        s = socket.create_connection(("198.19.0.1", 3128), 60)
+        s.sendall(ask)
+        refused[n] += s.recv(4096).startswith(b"HTTP/1.1 403")
+        s.close()
+        if i == 20 and n == 0: print("go", flush=True)
+threads = [threading.Thread(target=flood, args=(n,)) for n in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(sum(refused))
+""", allow=(), args=policy(case, text))
+    check(process.stdout.readline() == "go\n", process)
+    ledger = case.child(process, "ledger")
+    os.kill(ledger, signal.SIGSTOP)
+    time.sleep(3)
+    os.kill(ledger, signal.SIGCONT)
+    out, err = process.communicate(timeout=100)
+    with open(log + "/audit.jsonl") as f:
+        records = [json.loads(line) for line in f]
+    told = sum(r.get("count", 1) for r in records
+               if r.get("status_code") == "not_in_policy")
+    lost = [r["message"] for r in records if r["class_uid"] == 2004]
+    check(int(out) == 12000 and told == 12000 and not lost, (out, told, lost, err))
