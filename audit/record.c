@@ -8,8 +8,8 @@
  * the number that was written.
  *
  *	magic seq kind allow reason observed door sandbox flow time
- *	src dst status qtype rcode answers up down duration count
- *	rule rule_text host protocol sni method target detail
+ *	src dst status qtype rcode answers up down duration count pid
+ *	rule rule_text host protocol sni method target detail process
  *
  * A string is its length (16 bits) and its bytes; NO_STRING is NULL.
  */
@@ -22,7 +22,7 @@
 #include "base/cleanup.h"
 #include "base/wire.h"
 
-#define MAGIC	   0x53505232u /* "SPR2" */
+#define MAGIC	   0x53505233u /* "SPR3" */
 #define NO_STRING  0xffffu
 #define NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
@@ -39,8 +39,9 @@ static const struct string_field {
 	{ offsetof(struct audit_event, method), 64 },
 	{ offsetof(struct audit_event, target), 4096 },
 	{ offsetof(struct audit_event, detail), 1024 },
+	{ offsetof(struct audit_event, process), 32 },
 };
-/* Their sum is 7264: 928 bytes of a message are left for the numbers. */
+/* Their sum is 7296: 896 bytes of a message are left for the numbers. */
 
 static const char *get_string(const struct audit_event *event, size_t i)
 {
@@ -126,6 +127,7 @@ static void put_numbers(struct wirebuf *b, const struct audit_event *event,
 	wirebuf_u64(b, clamp(event->bytes_down));
 	wirebuf_u64(b, clamp(event->duration_ms));
 	wirebuf_u32(b, event->count);
+	wirebuf_u32(b, event->pid);
 }
 
 size_t record_encode(const struct audit_event *event, uint64_t seq,
@@ -232,6 +234,7 @@ static void take_numbers(struct wire *w, struct audit_event *event,
 	event->bytes_down = below(w, wire_u64(w), NUMBER_MAX + 1);
 	event->duration_ms = below(w, wire_u64(w), NUMBER_MAX + 1);
 	event->count = wire_u32(w);
+	event->pid = wire_u32(w);
 	if (event->kind == 0 || *ret_seq == 0)
 		w->bad = true;
 }

@@ -54,13 +54,27 @@ const char *record_policy_digest(const char *detail);
 /* "flow_open", "dns_query", ...: unmapped.event of a line. */
 const char *event_word(enum event_kind kind);
 
-/* What is the same in each line of a log. */
+/* What an earlier session left in the place of this one's log. */
+struct record_earlier {
+	const char *checkpoint; /* its last one, whole; "" if there was none */
+	uint64_t lines, bytes;	/* of its log, all parts */
+	bool receipt;		/* it ended in order */
+};
+
+#define RECORD_HASH 32
+
+/* What is the same in each line of a log; and its place in the chain. */
 struct record_context {
 	const char *session; /* its uid */
 	const char *sandbox_name;
 	const char *policy_digest; /* hex */
 	const char *policy_name;
 	const char *boundary; /* "netns", "external" */
+	/* The leaf hash (RFC 6962) of the line before; NULL for the first. */
+	const uint8_t *prev;
+	/* Only in the record that opens the session. */
+	const char *ruleset_digest; /* hex, or NULL */
+	const struct record_earlier *earlier;
 };
 
 /* One line, without LF: valid JSON, below RECORD_LINE_MAX. Returns its length;

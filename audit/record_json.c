@@ -7,6 +7,7 @@
  *	4001 network		    connections and dropped packets
  *	4002 HTTP		    plain requests
  *	2004 detection finding	    what should not be
+ *	5019 configuration state    the kernel's rules were put back
  *
  * Our own words go where the schema has room for them: the reason is
  * `status_code`, the rule `firewall_rule`, the rest is in `unmapped`.
@@ -18,6 +19,7 @@
 
 #include "audit/sentence.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/json.h"
 
 #define PRODUCT "sallyport"
@@ -27,6 +29,7 @@ enum ocsf_class {
 	CLASS_NETWORK = 4001,
 	CLASS_HTTP = 4002,
 	CLASS_DNS = 4003,
+	CLASS_CONFIG = 5019,
 	CLASS_LIFECYCLE = 6002,
 };
 enum { ACTION_ALLOWED = 1, ACTION_DENIED = 2, ACTION_OBSERVED = 3 };
@@ -58,6 +61,7 @@ static const struct kind_info {
 	[EVENT_PACKET] = { "packet", CLASS_NETWORK, 5, 5 },
 	[EVENT_FINDING] = { "finding", CLASS_FINDING, 1, 1 },
 	[EVENT_POLICY] = { "policy", CLASS_LIFECYCLE, 8, 8 }, /* update */
+	[EVENT_RULESET] = { "ruleset", CLASS_CONFIG, 1, 1 },  /* log */
 };
 
 /* Longest strings, in bytes before they are escaped (which may make six of
@@ -391,19 +395,78 @@ static void put_http(struct json *j, const struct audit_event *event,
 	}
 }
 
-/* What the schema demands of the two classes that are not about packets. */
+/* Who did it. */
+static void put_evidence(struct json *j, const struct audit_event *event)
+{
+	if (!event->pid && !event->process)
+		return;
+	json_open(j, "evidences", '[');
+	json_open(j, NULL, '{');
+	json_open(j, "process", '{');
+	text(j, "name", event->process, 32);
+	if (event->pid)
+		json_uint(j, "pid", event->pid);
+	json_close(j, '}');
+	json_close(j, '}');
+	json_close(j, ']');
+}
+
+static void put_device(struct json *j, const struct record_context *context)
+{
+	json_open(j, "device", '{');
+	json_uint(j, "type_id", 0);
+	json_text(j, "type", "Unknown");
+	text(j, "name", context->sandbox_name, 128);
+	json_close(j, '}');
+}
+
+/* What the schema demands of the classes that are not about packets. */
 static void put_subject(struct json *j, const struct audit_event *event,
 			uint64_t sequence, const struct record_context *context,
 			const struct cut *cut)
 {
 	if (kinds[event->kind].class == CLASS_LIFECYCLE)
 		put_product(j, "app");
+	if (kinds[event->kind].class == CLASS_CONFIG)
+		put_device(j, context);
 	if (kinds[event->kind].class != CLASS_FINDING)
 		return;
 	json_open(j, "finding_info", '{');
 	text(j, "title", event->detail ? event->detail : "finding", cut->text);
 	put_uid(j, "uid", sequence, context);
 	json_close(j, '}');
+	put_evidence(j, event);
+}
+
+/* What an earlier session left in the same place. */
+static void put_earlier(struct json *j, const struct record_earlier *earlier)
+{
+	json_open(j, "earlier", '{');
+	json_uint(j, "records", earlier->lines);
+	json_uint(j, "bytes", earlier->bytes);
+	json_bool(j, "receipt", earlier->receipt);
+	text(j, "checkpoint", earlier->checkpoint, 1024);
+	json_close(j, '}');
+}
+
+/* What makes the lines a chain, and the first one its anchor. */
+static void put_chain(struct json *j, const struct audit_event *event,
+		      const struct record_context *context)
+{
+	char hex[2 * RECORD_HASH + 1], ruleset[80];
+
+	if (context->prev)
+		json_text(j, "prev",
+			  hex_format(context->prev, RECORD_HASH, hex));
+	if (event->kind != EVENT_SESSION_OPEN)
+		return;
+	if (context->ruleset_digest && *context->ruleset_digest) {
+		snprintf(ruleset, sizeof(ruleset), "sha256:%.64s",
+			 context->ruleset_digest);
+		json_text(j, "ruleset", ruleset);
+	}
+	if (context->earlier)
+		put_earlier(j, context->earlier);
 }
 
 static void put_policy(struct json *j, const struct audit_event *event,
@@ -445,6 +508,7 @@ static void put_unmapped(struct json *j, const struct audit_event *event,
 	if (is_network(event) && event->verdict.reason == REASON_OBSERVE)
 		json_text(j, "observed", reason_word(event->verdict.observed));
 	text(j, "detail", event->detail, cut->text);
+	put_chain(j, event, context);
 	json_close(j, '}');
 }
 

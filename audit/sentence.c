@@ -148,6 +148,9 @@ const char *event_sentence(const struct audit_event *event, char *buf,
 	case EVENT_POLICY:
 		snprintf(buf, cap, "Another policy is in force.");
 		break;
+	case EVENT_RULESET:
+		snprintf(buf, cap, "The kernel's rules were put back.");
+		break;
 	case EVENT_FINDING:
 		snprintf(buf, cap, "%.400s",
 			 event->detail ? event->detail : "A finding.");

@@ -89,7 +89,8 @@ static struct tally_row *find(struct tally *tally, const struct tally_row *key)
 /* Not about a host: the detail is what tells them apart. */
 static bool is_about_us(const struct audit_event *event)
 {
-	return event->kind == EVENT_FINDING || event->kind == EVENT_POLICY;
+	return event->kind == EVENT_FINDING || event->kind == EVENT_POLICY ||
+	       event->kind == EVENT_RULESET;
 }
 
 static struct tally_row key_of(const struct audit_event *event)
@@ -130,6 +131,8 @@ static struct tally_row *row_of(struct tally *tally,
 		snprintf(row->protocol, sizeof(row->protocol), TALLY_FINDING);
 	else if (event->kind == EVENT_POLICY)
 		snprintf(row->protocol, sizeof(row->protocol), TALLY_POLICY);
+	else if (event->kind == EVENT_RULESET)
+		snprintf(row->protocol, sizeof(row->protocol), TALLY_RULESET);
 	else if (event->protocol)
 		snprintf(row->protocol, sizeof(row->protocol), "%s",
 			 event->protocol);
@@ -239,6 +242,7 @@ void tally_add(struct tally *tally, const struct audit_event *event)
 	case EVENT_PACKET:
 	case EVENT_FINDING:
 	case EVENT_POLICY:
+	case EVENT_RULESET:
 		add_count(&row_of(tally, event)->count, n);
 		break;
 	default:

@@ -16,6 +16,7 @@
 #define TALLY_OTHERS  "(others)"
 #define TALLY_FINDING "finding" /* protocol of a finding; host: what it is */
 #define TALLY_POLICY  "policy"	/* of a change of policy; host: its detail */
+#define TALLY_RULESET "ruleset" /* of rules put back; host: its detail */
 
 struct tally_row {
 	char host[HOST_MAX + 1]; /* name, or address of a dropped packet */

@@ -47,6 +47,7 @@ static enum log_kind kind_of(enum event_kind kind)
 	case EVENT_PACKET:
 		return LOG_KIND_PACKET;
 	case EVENT_FINDING:
+	case EVENT_RULESET:
 		return LOG_KIND_FINDING;
 	case EVENT_POLICY:
 		return LOG_KIND_POLICY;

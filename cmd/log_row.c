@@ -114,6 +114,7 @@ static const char *what_cell(const struct log_record *record)
 		[EVENT_PACKET] = "packet",
 		[EVENT_FINDING] = "finding",
 		[EVENT_POLICY] = "policy",
+		[EVENT_RULESET] = "ruleset",
 	};
 
 	return words[record->seen.kind];

@@ -44,7 +44,30 @@ static bool ledger_start_ok(const struct msg *msg)
 
 	return TEXT_OK(start->session) && TEXT_OK(start->sandbox_name) &&
 	       TEXT_OK(start->policy_digest) && TEXT_OK(start->policy_name) &&
-	       TEXT_OK(start->boundary);
+	       TEXT_OK(start->boundary) && TEXT_OK(start->separation) &&
+	       TEXT_OK(start->ruleset_digest) && TEXT_OK(start->command) &&
+	       TEXT_OK(start->policy_files) && start->sign_every <= 1 &&
+	       start->durable <= 1;
+}
+
+static bool ledger_file_ok(const struct msg *msg)
+{
+	return msg->ledger_file.file < LEDGER_FILE_COUNT &&
+	       TEXT_OK(msg->ledger_file.name);
+}
+
+static bool ledger_earlier_ok(const struct msg *msg)
+{
+	return TEXT_OK(msg->ledger_earlier.checkpoint) &&
+	       msg->ledger_earlier.receipt <= 1;
+}
+
+static bool ledger_end_ok(const struct msg *msg)
+{
+	const struct msg_ledger_end *end = &msg->ledger_end;
+
+	return end->ended <= ENDED_FAILED && end->held <= BOUNDARY_BROKEN &&
+	       end->counted <= 1 && TEXT_OK(end->ruleset_digest);
 }
 
 static bool tally_row_ok(const struct msg *msg)
@@ -126,6 +149,17 @@ static const struct msg_spec {
 } specs[MSG_TYPE_COUNT] = {
 	[MSG_LEDGER_START] = { true, true, sizeof(struct msg_ledger_start),
 			       ledger_start_ok },
+	[MSG_LEDGER_FILE] = { true, true, sizeof(struct msg_ledger_file),
+			      ledger_file_ok },
+	[MSG_LEDGER_EARLIER] = { true, false, sizeof(struct msg_ledger_earlier),
+				 ledger_earlier_ok },
+	[MSG_LEDGER_GO] = { true, false, 0, NULL },
+	[MSG_LEDGER_PART] = { true, true, sizeof(struct msg_ledger_part),
+			      NULL },
+	[MSG_LEDGER_END] = { true, false, sizeof(struct msg_ledger_end),
+			     ledger_end_ok },
+	[MSG_LEDGER_ROTATE] = { true, false, sizeof(struct msg_ledger_part),
+				NULL },
 	[MSG_LEDGER_LINK] = { true, true, sizeof(struct msg_ledger_link),
 			      NULL },
 	[MSG_LEDGER_FINISH] = { true, false, 0, NULL },

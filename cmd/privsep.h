@@ -7,6 +7,7 @@
 #ifndef CMD_PRIVSEP_H
 #define CMD_PRIVSEP_H
 
+#include "audit/checkpoint.h"
 #include "audit/tally.h"
 #include "base/addr.h"
 #include "base/sock.h"
@@ -15,12 +16,19 @@
 enum msg_type {
 	/* warden -> ledger */
 	MSG_LEDGER_START = 1, /* struct msg_ledger_start; fd: the log */
+	MSG_LEDGER_FILE,      /* struct msg_ledger_file; fd: that file */
+	MSG_LEDGER_EARLIER,   /* struct msg_ledger_earlier, if there was one */
+	MSG_LEDGER_GO,	      /* everything is there: open the log */
 	MSG_LEDGER_LINK,   /* struct msg_ledger_link; fd: records come by it */
+	MSG_LEDGER_PART,   /* struct msg_ledger_part; fd: go on in this file */
+	MSG_LEDGER_END,	   /* struct msg_ledger_end: before the record that
+			      closes the session */
 	MSG_LEDGER_FINISH, /* write everything, answer with the tally, exit */
 	/* ledger -> warden */
 	MSG_LEDGER_READY,
-	MSG_TALLY_ROW,	/* struct tally_row, one for each */
-	MSG_TALLY_DONE, /* struct msg_tally_done */
+	MSG_LEDGER_ROTATE, /* struct msg_ledger_part: give me that part */
+	MSG_TALLY_ROW,	   /* struct tally_row, one for each */
+	MSG_TALLY_DONE,	   /* struct msg_tally_done: the receipt is written */
 	/* warden -> gate */
 	MSG_GATE_START,	  /* struct msg_gate_start */
 	MSG_GATE_LEDGER,  /* fd: socket to the ledger */
@@ -47,8 +55,66 @@ struct msg_ledger_start {
 	char sandbox_name[64];
 	char policy_digest[65];
 	char policy_name[64];
-	char boundary[16];
+	char boundary[16]; /* "netns", "external" */
 	uint32_t uid, gid; /* to become; 0: keep */
+	/* What is said of the session in its receipt. */
+	char separation[16];	 /* "uid", "namespace" */
+	char ruleset_digest[65]; /* as read back; "" under `serve` */
+	char command[128];	 /* cut; "" under `serve` */
+	char policy_files[512];	 /* for people */
+	/* How it is written. */
+	uint8_t sign_every;    /* a checkpoint after each record */
+	uint8_t durable;       /* acknowledged is on the disk */
+	uint64_t rotate_bytes; /* 0: never */
+	uint32_t rotate_s;
+};
+
+enum ledger_file {
+	LEDGER_CHECKPOINTS, /* for appending */
+	LEDGER_RECEIPT,	    /* empty */
+	LEDGER_KEY,	    /* to be read, then closed */
+	LEDGER_VKEY,	    /* empty: the public key of the session */
+	LEDGER_HOST_LOG,    /* the log of all sessions: see audit/hostlog.h */
+	LEDGER_HOST_CHECKPOINTS,
+	LEDGER_HOST_TREE,
+	LEDGER_FILE_COUNT
+};
+
+struct msg_ledger_file {
+	uint32_t file;	/* enum ledger_file */
+	char name[256]; /* of the key; else "" */
+};
+
+struct msg_ledger_earlier {
+	char checkpoint[CHECKPOINT_NOTE_MAX];
+	uint64_t lines, bytes;
+	uint8_t receipt;
+};
+
+/* Part @number is the one that is full: it has got that number in its name, and
+ * the file that comes is the next. */
+struct msg_ledger_part {
+	uint32_t number;
+};
+
+enum ended_by { ENDED_EXIT, ENDED_TIMEOUT, ENDED_SIGNAL, ENDED_FAILED };
+
+/* Did the kernel hold what was loaded, from the first to the last moment? */
+enum boundary_held {
+	BOUNDARY_UNKNOWN,  /* `serve`: it is somebody else's */
+	BOUNDARY_HELD,	   /* nobody touched it */
+	BOUNDARY_RESTORED, /* it was touched; the gate stood still until it was
+			      put back */
+	BOUNDARY_BROKEN,   /* it was touched, and the session ended of it */
+};
+
+struct msg_ledger_end {
+	int32_t status;		 /* exit status of `run` */
+	uint8_t ended;		 /* enum ended_by */
+	uint8_t held;		 /* enum boundary_held */
+	uint8_t counted;	 /* the counters could be read: */
+	char ruleset_digest[65]; /* at the end; "" if it can't be read */
+	uint64_t spoofed, refused, ipv6, forwarded; /* packets */
 };
 
 /* Only the warden opens and closes a session, whatever a gate says. */
@@ -58,6 +124,8 @@ struct msg_ledger_link {
 
 struct msg_tally_done {
 	uint64_t records;
+	uint8_t receipt; /* there is one */
+	uint8_t root[MERKLE_HASH];
 };
 
 struct msg_gate_start {
@@ -132,7 +200,11 @@ struct msg {
 	size_t len;
 	union {
 		struct msg_ledger_start ledger_start;
+		struct msg_ledger_file ledger_file;
+		struct msg_ledger_earlier ledger_earlier;
 		struct msg_ledger_link ledger_link;
+		struct msg_ledger_part ledger_part;
+		struct msg_ledger_end ledger_end;
 		struct tally_row tally_row;
 		struct msg_tally_done tally_done;
 		struct msg_gate_start gate_start;

@@ -24,7 +24,8 @@ enum section { REACHED, OBSERVED, REFUSED, FINDINGS, POLICY };
 
 static enum section section_of(const struct tally_row *row)
 {
-	if (strcmp(row->protocol, TALLY_FINDING) == 0)
+	if (strcmp(row->protocol, TALLY_FINDING) == 0 ||
+	    strcmp(row->protocol, TALLY_RULESET) == 0)
 		return FINDINGS;
 	if (strcmp(row->protocol, TALLY_POLICY) == 0)
 		return POLICY;

@@ -21,6 +21,7 @@ enum said { SAID_NOTHING, SAID_NO, SAID_YES };
 struct settings {
 	enum said is_public, observes, answers_real;
 	struct limits limits;
+	struct log_settings log;
 	char name[65];
 	bool upstream_given, upstream_system;
 	unsigned upstream_line, upstream_column;

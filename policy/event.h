@@ -27,6 +27,7 @@ enum event_kind {
 	EVENT_PACKET,	    /* dropped by the kernel, or a burst of them */
 	EVENT_FINDING,	    /* something that should not be */
 	EVENT_POLICY, /* another policy is in force now; its digest in detail */
+	EVENT_RULESET, /* the kernel's rules were put back in order by us */
 	EVENT_KIND_COUNT
 };
 
@@ -56,8 +57,10 @@ struct audit_event {
 	uint8_t answers;
 	uint64_t bytes_up, bytes_down; /* up: out of the sandbox */
 	uint64_t duration_ms;
-	uint32_t count;	    /* of a fold; 0 means 1 */
-	const char *detail; /* free text: why, or how it ended */
+	uint32_t count;	     /* of a fold; 0 means 1 */
+	const char *detail;  /* free text: why, or how it ended */
+	uint32_t pid;	     /* finding: the process that did it; 0: unknown */
+	const char *process; /* and its name */
 };
 
 /* Somebody who waits for something that the event loop will bring. It lives in

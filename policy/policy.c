@@ -129,6 +129,11 @@ bool policy_answers_real(const struct policy *policy)
 	return policy->answers_real;
 }
 
+const struct log_settings *policy_log(const struct policy *policy)
+{
+	return &policy->log;
+}
+
 const struct limits *policy_limits(const struct policy *policy)
 {
 	return &policy->limits;

@@ -67,6 +67,14 @@ struct limits {
 	uint64_t budget[2]; /* bytes by direction; 0: no limit */
 };
 
+/* How a session's log is written: the `log:` section. */
+struct log_settings {
+	bool sign_every;       /* sign: every; else 64 records or 250 ms */
+	bool durable;	       /* durability: record; else batch */
+	uint64_t rotate_bytes; /* a part's size; 0: parts don't end by size */
+	uint32_t rotate_s;     /* a part's age; 0: nor by age */
+};
+
 /* What a connection must speak, see proxy/agree.h. */
 enum wanted {
 	WANTED_DEFAULT, /* 443: TLS, 80: HTTP/1, else anything */
@@ -127,6 +135,8 @@ bool policy_observes(const struct policy *policy);     /* mode: observe */
 bool policy_is_public(const struct policy *policy);    /* default: public */
 bool policy_answers_real(const struct policy *policy); /* dns.answers: real */
 const struct limits *policy_limits(const struct policy *policy);
+/* Taken when a session begins; a reload does not change it. */
+const struct log_settings *policy_log(const struct policy *policy);
 const char *policy_name(const struct policy *policy); /* never NULL */
 size_t policy_rules(const struct policy *policy);     /* how many */
 /* 64 hex digits: SHA-256 of the bundle it was built from. */

@@ -78,6 +78,7 @@ struct policy {
 	char digest[DIGEST_HEX];
 	char *name;
 	struct limits limits;
+	struct log_settings log;
 	bool is_public, observes, answers_real;
 	struct rule_list all;	      /* owns them; in the order written */
 	struct rule_list allow, deny; /* names, sorted */

@@ -24,6 +24,12 @@ static const struct {
 	bool fd;
 } types[] = {
 	{ MSG_LEDGER_START, sizeof(struct msg_ledger_start), true },
+	{ MSG_LEDGER_FILE, sizeof(struct msg_ledger_file), true },
+	{ MSG_LEDGER_EARLIER, sizeof(struct msg_ledger_earlier), false },
+	{ MSG_LEDGER_GO, 0, false },
+	{ MSG_LEDGER_PART, sizeof(struct msg_ledger_part), true },
+	{ MSG_LEDGER_END, sizeof(struct msg_ledger_end), false },
+	{ MSG_LEDGER_ROTATE, sizeof(struct msg_ledger_part), false },
 	{ MSG_LEDGER_LINK, sizeof(struct msg_ledger_link), true },
 	{ MSG_LEDGER_FINISH, 0, false },
 	{ MSG_LEDGER_READY, 0, false },
@@ -106,7 +112,7 @@ static void test_every_type(void **state)
 
 static void test_send_refuses(void **state)
 {
-	struct msg_tally_done done = { 1 };
+	struct msg_tally_done done = { .records = 1 };
 
 	(void)state;
 	assert_int_equal(msg_send(sock[0], 0, NULL, -1), -EINVAL);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * verify.h - is a log what was written, all of it, and by whom?
+ *
+ * Reads each line once and keeps none: a log of any size is verified in the
+ * same memory. The bytes may be anybody's.
+ */
+#ifndef AUDIT_VERIFY_H
+#define AUDIT_VERIFY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "audit/vkey.h"
+
+struct json_t;
+
+enum verify_fault {
+	VERIFY_FINE,
+	VERIFY_UNREADABLE,    /* a file is missing or can't be read */
+	VERIFY_NOT_A_RECORD,  /* a line that none of ours is */
+	VERIFY_TOO_LONG,      /* a line beyond RECORD_LINE_MAX */
+	VERIFY_TORN,	      /* the last line has no end */
+	VERIFY_EDITED,	      /* a line is not what the next one says it was */
+	VERIFY_MISSING,	      /* records are missing before this line */
+	VERIFY_REPEATED,      /* a record that was there before, or inserted */
+	VERIFY_ORDER,	      /* a record is not in its place */
+	VERIFY_OTHER_SESSION, /* a record, checkpoint or receipt of another */
+	VERIFY_TRUNCATED,     /* fewer records than were signed */
+	VERIFY_AFTER_THE_END, /* records after the session was closed */
+	VERIFY_ROOT,	      /* records are not those that were signed */
+	VERIFY_CHECKPOINT,    /* what is no checkpoint, or in no order */
+	VERIFY_FORKED,	      /* two checkpoints of one size, two roots */
+	VERIFY_SIGNATURE,     /* a signature is wrong */
+	VERIFY_WRONG_KEY,     /* another key signed */
+	VERIFY_RECEIPT,	      /* it says other than the log, or is none */
+	VERIFY_FAULT_COUNT
+};
+
+/* "edited", "missing", ...: for programs. */
+const char *verify_word(enum verify_fault fault);
+
+enum verify_verdict {
+	VERIFY_HOLDS,	   /* whole, closed, with its receipt, by a known key */
+	VERIFY_INCOMPLETE, /* nothing is wrong, but it does not prove all of
+			      that: see struct verify_result */
+	VERIFY_BROKEN,	   /* something is wrong */
+};
+
+struct verify_problem {
+	enum verify_fault fault;
+	char file[64];	/* within the directory */
+	uint64_t line;	/* of that file, from 1; 0: none in particular */
+	char text[320]; /* a sentence; names in it are made harmless */
+};
+
+#define VERIFY_PROBLEMS_MAX 16
+
+struct verify_result {
+	enum verify_verdict verdict;
+	char session[64];
+	bool known_key;	 /* the caller's, not the one beside the log */
+	struct vkey key; /* that verified, under the session's name */
+	uint64_t records, bytes, parts;
+	uint64_t checkpoints, covered; /* records, by the last good one */
+	uint64_t first_ms, last_ms;
+	uint64_t backwards; /* records older than the one before: harmless */
+	bool opened, closed;
+	bool has_receipt;	/* and it is good */
+	struct json_t *receipt; /* its predicate, if it is good; or NULL */
+	size_t problems;	/* may be more than are kept; in the order of
+				   the log, the first bad line first */
+	struct verify_problem problem[VERIFY_PROBLEMS_MAX];
+};
+
+struct verify_options {
+	const struct vkey *key; /* of the log's signer, or of the session; NULL:
+				   the one beside the log is believed */
+	const char *receipt;	/* another path than in the directory, or NULL
+				 */
+	const char *checkpoint; /* a file with a checkpoint that was kept
+				   elsewhere, or NULL */
+	/* Each line that could be read, in order; may be NULL. */
+	void (*line)(void *arg, const char *line, size_t len,
+		     uint64_t sequence);
+	/* Now and then; may be NULL. False: stop. */
+	bool (*progress)(void *arg, uint64_t bytes, uint64_t total);
+	void *arg;
+};
+
+/* @path: the directory of a session's log, or a log file in one. Returns 0 and
+ * a result, which verify_free() releases, whatever is wrong with the log;
+ * -ENOENT and the like if there is none, -ECANCELED, -ENOMEM. */
+int verify_log(const char *path, const struct verify_options *options,
+	       struct verify_result *ret);
+void verify_free(struct verify_result *result);
+
+#endif
