@@ -271,7 +271,7 @@ int warden_attach(struct warden *w, struct event_base *base)
 
 	w->base = base;
 	if (w->gateway)
-		w->boundary.held = BOUNDARY_HELD;
+		w->watched.held = BOUNDARY_HELD;
 	err = watch_gate(w);
 	if (err)
 		return err;
@@ -294,7 +294,7 @@ int warden_record(struct warden *w, const struct audit_event *event)
 
 enum boundary_held warden_held(const struct warden *w)
 {
-	return w->gateway ? w->boundary.held : BOUNDARY_UNKNOWN;
+	return w->gateway ? w->watched.held : BOUNDARY_UNKNOWN;
 }
 
 /* --- the end ------------------------------------------------------------- */

@@ -56,7 +56,7 @@ struct warden {
 	struct event *gate_event, *gate_died, *ledger_died, *uplink_event,
 		*resolv_event, *flows_event;
 	struct msg_gate_servers servers;
-	struct boundary boundary;
+	struct boundary watched;
 };
 
 /* Starts both children; they load while the caller does other things. */
