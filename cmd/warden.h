@@ -11,6 +11,7 @@
 
 #include "cmd/gateway.h"
 #include "cmd/privsep.h"
+#include "cmd/warden_boundary.h"
 #include "launch/child.h"
 #include "policy/bundle.h"
 
@@ -55,6 +56,7 @@ struct warden {
 	struct event *gate_event, *gate_died, *ledger_died, *uplink_event,
 		*resolv_event, *flows_event;
 	struct msg_gate_servers servers;
+	struct boundary watched;
 };
 
 /* Starts both children; they load while the caller does other things. */
@@ -85,6 +87,9 @@ void warden_finding(struct warden *warden, const char *text);
  * then records may be missing. */
 int warden_finish(struct warden *warden, const struct audit_event *last,
 		  struct tally *ret_tally);
+
+/* Did the boundary hold so far? After warden_finish() began: to the end. */
+enum boundary_held warden_held(const struct warden *warden);
 
 void warden_close(struct warden *warden);
 
