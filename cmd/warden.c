@@ -285,6 +285,8 @@ int warden_attach(struct warden *w, struct event_base *base)
 	int err;
 
 	w->base = base;
+	if (w->gateway)
+		w->watched.held = BOUNDARY_HELD;
 	err = watch_gate(w);
 	if (err)
 		return err;
@@ -305,6 +307,11 @@ int warden_record(struct warden *w, const struct audit_event *event)
 	if (w->record_sock < 0)
 		return -EIO;
 	return audit_submit_sync(w->record_sock, event, ++w->record_seq);
+}
+
+enum boundary_held warden_held(const struct warden *w)
+{
+	return w->gateway ? w->watched.held : BOUNDARY_UNKNOWN;
 }
 
 /* --- the end ------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 
 #include "cmd/gateway.h"
 #include "cmd/privsep.h"
+#include "cmd/warden_boundary.h"
 #include "launch/child.h"
 #include "policy/bundle.h"
 
@@ -56,6 +57,7 @@ struct warden {
 	struct event *gate_event, *gate_died, *ledger_event, *ledger_died,
 		*uplink_event, *resolv_event, *flows_event;
 	struct msg_gate_servers servers;
+	struct boundary watched;
 };
 
 /* Starts both children; they load while the caller does other things. */
@@ -95,6 +97,9 @@ struct warden_end {
  * ledger; its tally. 0 or -errno: then records may be missing. */
 int warden_finish(struct warden *warden, const struct audit_event *last,
 		  struct warden_end *end, struct tally *ret_tally);
+
+/* Did the boundary hold so far? After warden_finish() began: to the end. */
+enum boundary_held warden_held(const struct warden *warden);
 
 void warden_close(struct warden *warden);
 
