@@ -41,13 +41,14 @@
 struct rig {
 	pid_t pid;
 	int control;
-	char path[80];
+	char path[96];
 	struct msg_tally_done done; /* after finish() */
 };
 
 static char dir[] = "/tmp/sallyport-ledger-XXXXXX";
 
-static inline void spawn(struct rig *rig)
+/* @before, if any: run in the new process. */
+static inline void spawn_after(struct rig *rig, void (*before)(void))
 {
 	int sock[2];
 
@@ -62,12 +63,19 @@ static inline void spawn(struct rig *rig)
 		if (control < 0 || unshare(CLONE_NEWNS) < 0 ||
 		    dup2(control, CHILD_SOCKET) < 0)
 			_exit(99);
+		if (before)
+			before();
 		for (int fd = CHILD_SOCKET + 1; fd < 64; fd++)
 			close(fd);
 		_exit(ledger_main());
 	}
 	close(sock[1]);
 	rig->control = sock[0];
+}
+
+static inline void spawn(struct rig *rig)
+{
+	spawn_after(rig, NULL);
 }
 
 /* A new file of the session's, for appending. */
@@ -282,7 +290,7 @@ static inline json_t *read_log(const struct rig *rig)
 	return all;
 }
 
-static inline const char *message(json_t *log, size_t i)
+static inline const char *message_of(json_t *log, size_t i)
 {
 	return json_string_value(
 		json_object_get(json_array_get(log, i), "message"));
@@ -293,7 +301,7 @@ static inline size_t count_of(json_t *log, const char *part)
 	size_t n = 0;
 
 	for (size_t i = 0; i < json_array_size(log); i++)
-		n += strstr(message(log, i), part) != NULL;
+		n += strstr(message_of(log, i), part) != NULL;
 	return n;
 }
 

@@ -28,8 +28,8 @@ static void test_session(void **state)
 	assert_int_equal(finish(&rig, &tally), 0);
 	log = read_log(&rig);
 	assert_int_equal(json_array_size(log), 102);
-	assert_string_equal(message(log, 0), "The session began.");
-	assert_string_equal(message(log, 101), "The session ended.");
+	assert_string_equal(message_of(log, 0), "The session began.");
+	assert_string_equal(message_of(log, 101), "The session ended.");
 	json_decref(log);
 	assert_int_equal(tally.records, 102);
 	assert_int_equal(tally.rows, 1);
@@ -67,10 +67,10 @@ static void test_policy_change(void **state)
 	json_t *log = read_log(&rig);
 	assert_int_equal(json_array_size(log), 4);
 	assert_string_equal(policy_uid(log, 0), "sha256:" RIG_POLICY);
-	assert_string_equal(message(log, 1), "Another policy is in force.");
+	assert_string_equal(message_of(log, 1), "Another policy is in force.");
 	assert_string_equal(policy_uid(log, 1), want);
 	assert_string_equal(policy_uid(log, 2), want);
-	assert_non_null(strstr(message(log, 3), "it was cut off"));
+	assert_non_null(strstr(message_of(log, 3), "it was cut off"));
 	json_decref(log);
 }
 
@@ -129,7 +129,7 @@ static void test_close_is_last(void **state)
 	assert_int_equal(finish(&rig, &tally), 0);
 	json_t *log = read_log(&rig);
 	assert_int_equal(json_array_size(log), 151);
-	assert_string_equal(message(log, 150), "The session ended.");
+	assert_string_equal(message_of(log, 150), "The session ended.");
 	json_decref(log);
 }
 
@@ -274,7 +274,7 @@ static void test_warden_gone(void **state)
 	json_t *log = read_log(&rig);
 	assert_int_equal(json_array_size(log), 3);
 	assert_int_equal(count_of(log, "b.test"), 1);
-	assert_non_null(strstr(message(log, 2), "not closed"));
+	assert_non_null(strstr(message_of(log, 2), "not closed"));
 	json_decref(log);
 }
 
