@@ -55,7 +55,7 @@ int gateway_watch(struct gateway *g, char *reterr, size_t cap)
 
 int gateway_verify_links(struct gateway *g, char *reterr, size_t cap)
 {
-	char differs[256];
+	char differs[400];
 	int err = 0;
 
 	for (size_t i = 0; !err && i < GATEWAY_SIDES; i++) {

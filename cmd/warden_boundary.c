@@ -29,7 +29,7 @@
 #include "launch/link_view.h"
 
 #define LOOK_S	   2
-#define DIFFER_MAX 400
+#define DIFFER_MAX 480
 
 /* --- what is told -------------------------------------------------------- */
 

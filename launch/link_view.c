@@ -253,19 +253,25 @@ size_t link_view_interfaces(const struct link_view *view)
 int link_view_compare(const struct link_view *was, const struct link_view *is,
 		      char *reterr, size_t cap)
 {
-	size_t i = 0;
+	size_t i = 0, j = 0, len = 0;
 
-	while (i < was->n && i < is->n &&
-	       strcmp(was->line[i], is->line[i]) == 0)
-		i++;
-	if (i == was->n && i == is->n)
-		return 0;
-	/* Sorted: the smaller line is missing on the other side. */
-	if (i < is->n && (i == was->n || strcmp(is->line[i], was->line[i]) < 0))
-		snprintf(reterr, cap, "there is now: %s", is->line[i]);
-	else
-		snprintf(reterr, cap, "there is no longer: %s", was->line[i]);
-	return -EBADMSG;
+	/* Both are sorted: the smaller line is missing on the other side. */
+	while (i < was->n || j < is->n) {
+		int order = i == was->n	 ? 1
+			    : j == is->n ? -1
+					 : strcmp(was->line[i], is->line[j]);
+
+		if (order && len < cap)
+			len += (size_t)snprintf(
+				reterr + len, cap - len, "%s%s: %s",
+				len ? "; " : "",
+				order > 0 ? "there is now"
+					  : "there is no longer",
+				order > 0 ? is->line[j] : was->line[i]);
+		i += order <= 0;
+		j += order >= 0;
+	}
+	return len ? -EBADMSG : 0;
 }
 
 /* --- news ---------------------------------------------------------------- */

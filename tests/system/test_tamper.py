@@ -6,11 +6,13 @@ import json
 import os
 import select
 import subprocess
+import threading
 import time
 
 from harness import check, descendants, silent
 
-# Tries to get out all the time; and each line of its input asks for a page.
+# Tries to get out all the time, which the lab would see; and each line of its
+# input asks for a page.
 INSIDE = """
 import select, socket, subprocess, sys
 def page():
@@ -35,7 +37,7 @@ a = socket.gethostbyname("allowed.test")
 while True:
     for address, port in (("93.184.216.66", 443), ("8.8.8.8", 80)):
         s = socket.socket(); s.settimeout(0.1)
-        try: s.connect((address, port)); print("LEAK tcp", flush=True)
+        try: s.connect((address, port)); s.sendall(b"leak")
         except OSError: pass
         s.close()
         u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -65,7 +67,7 @@ class Session:
         if line != word + "\n":
             self.process.kill()
             out, err = self.process.communicate()
-            raise AssertionError((word, line, out, err, self.records()))
+            raise AssertionError((word, line, out, err, self.findings()))
 
     def ask(self, word, answer):
         self.process.stdin.write(word + "\n")
@@ -136,16 +138,14 @@ class Session:
     def end(self):
         """Ends it by itself: nothing was wrong in the end."""
         out, err = self.process.communicate("\n", timeout=60)
-        check(self.process.returncode == 0 and "LEAK" not in out, (out, err))
+        check(self.process.returncode == 0, (out, err))
         silent(self.case)
         self.receipt("restored")
-        return err
 
     def ended(self, *words):
         """It was ended, with a finding that has these words."""
         out, err = self.process.communicate(timeout=30)
-        check(self.process.returncode == 125 and "LEAK" not in out,
-              (self.process.returncode, out, err))
+        check(self.process.returncode == 125, (self.process.returncode, out, err))
         text = [r["finding_info"]["title"] for r in self.findings()]
         check(any(all(w in t for w in words) for t in text), (words, text))
         silent(self.case)
@@ -305,16 +305,24 @@ def test_speed(case):
     """From the change to the end of the gate."""
     took = []
     session = Session(case)
+    trace = f"{case.work}/nft"
     for count in range(1, 4):
-        gate = session.gate
-        pidfd = os.pidfd_open(gate)
-        before = time.monotonic()
-        session.tool("gateway", "nft", "flush", "ruleset")
-        select.select([pidfd], [], [], 10)
-        took.append((time.monotonic() - before) * 1000)
+        gone = []
+        pidfd = os.pidfd_open(session.gate)
+        seen = threading.Thread(target=lambda: gone.append(
+            (select.select([pidfd], [], [], 10), time.time())))
+        seen.start()
+        session.tool("gateway", "strace", "-ttt", "-qq", "-e", "trace=sendmsg",
+                     "-o", trace, "nft", "flush", "ruleset")
+        seen.join()
         os.close(pidfd)
+        with open(trace) as f:
+            # The last message is the change.
+            sent = float(f.read().splitlines()[-1].split()[0])
+        took.append((gone[0][1] - sent) * 1000)
         session.restored(count)
-    print(f"        nft started to gate gone: {max(took):.1f} ms at most")
+    print("        change to gate gone: "
+          + ", ".join(f"{t:.1f}" for t in took) + " ms")
     check(max(took) < 1000, took)
     session.end()
 
