@@ -7,7 +7,7 @@
  * ourselves, thousands at a time, neither wakes us nor fills the socket, and a
  * socket that overflows all the same is news by itself.
  *
- * That last message has the port and sequence number of the batch's first one.
+ * That last message has the address of the socket which the batch came by.
  */
 #include "firewall/watch.h"
 
