@@ -365,7 +365,6 @@ int warden_finish(struct warden *w, const struct audit_event *last,
 	/* Not all of it: a long table, of which one row or two get used. */
 	ret_tally->rows = 0;
 	ret_tally->records = 0;
-	boundary_end(w);
 	drop_events(w);
 	end_child(&w->gate, GATE_END_MS);
 	if (last)

@@ -257,21 +257,12 @@ enum boundary_held warden_held(const struct warden *w)
 
 void boundary_end(struct warden *w)
 {
-	char differs[DIFFER_MAX] = "";
-	bool touched;
-
 	if (!w->watched.rules)
 		return;
-	touched = take_changes(w, false);
+	if (take_changes(w, false))
+		w->watched.held = BOUNDARY_BROKEN;
 	if (w->watched.held != BOUNDARY_BROKEN)
 		look_at_links(w);
-	if (w->watched.held != BOUNDARY_BROKEN &&
-	    gateway_verify(w->gateway, differs, sizeof(differs))) {
-		find_change(w, NULL, differs);
-		touched = true;
-	}
-	if (touched)
-		w->watched.held = BOUNDARY_BROKEN;
 	boundary_detach(w);
 }
 
