@@ -69,6 +69,8 @@ static void take_ledger(struct gate *gate, int fd)
 	int err = audit_client_new(gate->base, fd, on_ledger_gone, gate,
 				   &gate->audit);
 
+	if (!err)
+		err = gate_throttle_new(gate);
 	if (err)
 		fail("ledger", err);
 }

@@ -88,6 +88,8 @@ static uint64_t limit_ms(const struct exchange *x)
 
 	switch (x->phase) {
 	case EXCHANGE_HEAD:
+		if (x->room.seq)
+			return 0;
 		return buf_len(&x->side[CLIENT].in)
 			       ? either(c->head_ms, HEAD_MS)
 			       : either(c->idle_ms, IDLE_MS);
@@ -108,10 +110,10 @@ static void time_out(struct exchange *x)
 {
 	switch (x->phase) {
 	case EXCHANGE_HEAD:
-		if (buf_len(&x->side[CLIENT].in))
-			exchange_late(x);
-		else
+		if (!buf_len(&x->side[CLIENT].in))
 			exchange_phase(x, EXCHANGE_OVER);
+		else if (exchange_room_to_ask(x))
+			exchange_late(x);
 		break;
 	case EXCHANGE_RELAY:
 		if (x->answered)
@@ -138,6 +140,17 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (limit && exchange_now() - x->since >= limit)
 		time_out(x);
 	exchange_progress(x);
+	exchange_run(x);
+}
+
+/* The client is not to blame for the wait. */
+static void on_room(struct wait *wait, int status)
+{
+	struct exchange *x = CONTAINER_OF(wait, struct exchange, room);
+
+	(void)status;
+	if (x->phase == EXCHANGE_HEAD)
+		x->since = exchange_now();
 	exchange_run(x);
 }
 
@@ -224,6 +237,7 @@ void exchange_drop_buffers(struct exchange *x)
 
 void exchange_free(struct exchange *x)
 {
+	services_room_cancel(x->config.services, &x->room);
 	exchange_end_flow(x, "aborted");
 	side_close(&x->side[CLIENT]);
 	exchange_drop_buffers(x);
@@ -306,6 +320,7 @@ int exchange_start(const struct exchange_config *config, int client_fd,
 		return -ENOMEM;
 	}
 	x->config = *config;
+	x->room.done = on_room;
 	if (config->host) {
 		snprintf(x->fixed_host, sizeof(x->fixed_host), "%s",
 			 config->host);
