@@ -86,6 +86,7 @@ struct exchange {
 	size_t prepaid; /* of side[SERVER].out: taken off the budget already */
 	bool spent;	/* there was more than the budget had */
 	uint64_t told, told_at; /* the last progress record */
+	bool paused; /* it is not accepted yet, and the next one is due */
 	struct tunnel *tunnel;
 };
 
