@@ -231,16 +231,33 @@ static void on_ledger_message(evutil_socket_t fd, short what, void *arg)
 	kill(w->ledger.pid, SIGKILL);
 }
 
+static void on_ledger_grace_over(evutil_socket_t fd, short what, void *arg)
+{
+	struct warden *w = arg;
+
+	(void)fd;
+	(void)what;
+	warden_failed(w, "the ledger died: the session can't be recorded");
+}
+
+/* The gate has seen it too: nothing new leaves, and what goes on is cut before
+ * the session ends for it. */
 static void on_ledger_died(evutil_socket_t fd, short what, void *arg)
 {
+	const struct timeval grace = { .tv_sec = LEDGER_GRACE_S + 1 };
 	struct warden *w = arg;
 
 	(void)fd;
 	(void)what;
 	drop_event(&w->ledger_event);
 	drop_event(&w->ledger_died);
-	/* The gate has seen it too: nothing new leaves. */
-	warden_failed(w, "the ledger died: nothing leaves any more");
+	log_err("the ledger died: nothing new leaves any more, the session "
+		"ends in %d s",
+		LEDGER_GRACE_S + 1);
+	if (event_base_once(w->base, -1, EV_TIMEOUT, on_ledger_grace_over, w,
+			    &grace))
+		on_ledger_grace_over(-1, 0, w);
+>>>>>>> h-ahead
 }
 
 static void on_uplink_changed(evutil_socket_t fd, short what, void *arg)
