@@ -35,5 +35,7 @@ void json_text(struct json *j, const char *key, const char *s);
 void json_uint(struct json *j, const char *key, uint64_t v);
 void json_int(struct json *j, const char *key, int64_t v);
 void json_bool(struct json *j, const char *key, bool v);
+/* Members or elements as the text that they are in JSON: @s is ours. */
+void json_members(struct json *j, const char *s);
 
 #endif
