@@ -32,7 +32,9 @@ struct cut {
 static const struct cut cuts[] = { { 1024, 4096, URL_MAX - 1 },
 				   { 256, 512, 255 } };
 
-static void text(struct json *j, const char *key, const char *s, size_t max)
+/* At most @max bytes of @s. */
+__attribute__((always_inline)) static inline void
+text(struct json *j, const char *key, const char *s, size_t max)
 {
 	if (s && *s)
 		json_bytes(j, key, s, strnlen(s, max));

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/decimal.h"
 
 struct special {
 	uint32_t base;
@@ -101,11 +100,12 @@ bool ip_parse(const char *text, struct ip *ret_ip)
 static void ip4_format(const uint8_t byte[4], char *to)
 {
 	for (size_t i = 0; i < 4; i++) {
-		char digits[DECIMAL_MAX];
-
-		if (i)
-			*to++ = '.';
-		to = stpcpy(to, decimal_format(byte[i], digits));
+		if (byte[i] >= 100)
+			*to++ = (char)('0' + byte[i] / 100);
+		if (byte[i] >= 10)
+			*to++ = (char)('0' + byte[i] / 10 % 10);
+		*to++ = (char)('0' + byte[i] % 10);
+		*to++ = i < 3 ? '.' : '\0';
 	}
 }
 

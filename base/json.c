@@ -18,7 +18,7 @@ struct json json_of(char *buf, size_t cap)
 }
 
 /* Room for @len bytes, or NULL. */
-static char *reserve(struct json *j, size_t len)
+static inline char *reserve(struct json *j, size_t len)
 {
 	char *at = j->buf + j->len;
 
@@ -84,7 +84,7 @@ static size_t utf8_len(const unsigned char *s, size_t left)
 
 /* Is each of the eight bytes one that stands for itself? May say no of some
  * that are, if one before them is not. */
-static bool all_plain(uint64_t eight)
+static inline bool all_plain(uint64_t eight)
 {
 	uint64_t quote = eight ^ EACH('"'), slash = eight ^ EACH('\\');
 	uint64_t odd = eight | (eight + EACH(1)); /* from 0x7f up */
@@ -96,7 +96,7 @@ static bool all_plain(uint64_t eight)
 }
 
 /* Bytes at the start of @s that stand for themselves; copied to @to. */
-static size_t copy_plain(char *to, const char *s, size_t len)
+static inline size_t copy_plain(char *to, const char *s, size_t len)
 {
 	uint64_t eight;
 	size_t i = 0;
@@ -106,6 +106,14 @@ static size_t copy_plain(char *to, const char *s, size_t len)
 		if (!all_plain(eight))
 			break;
 		memcpy(to + i, &eight, sizeof(eight));
+	}
+	/* The last eight, of which some were copied already. */
+	if (len >= sizeof(eight) && len - i < sizeof(eight)) {
+		memcpy(&eight, s + len - sizeof(eight), sizeof(eight));
+		if (all_plain(eight)) {
+			memcpy(to + len - sizeof(eight), &eight, sizeof(eight));
+			return len;
+		}
 	}
 	for (; i < len; i++) {
 		unsigned char c = (unsigned char)s[i];
@@ -157,28 +165,32 @@ static void put_escaped(struct json *j, const char *s, size_t len)
 	}
 }
 
-/* A comma where one belongs, and the key. */
-static void begin(struct json *j, const char *key)
+/* A comma where one belongs, the key, and room for a value of @len bytes, which
+ * is returned; NULL without room. */
+static inline char *begin(struct json *j, const char *key, size_t n, size_t len)
 {
+	char *to = reserve(j, j->comma + (key ? n + 3 : 0) + len);
+
+	if (!to)
+		return NULL;
 	if (j->comma)
-		put_char(j, ',');
+		*to++ = ',';
 	j->comma = true;
 	if (key) {
-		size_t len = strlen(key);
-		char *to = reserve(j, len + 3);
-
-		if (!to)
-			return;
 		*to = '"';
-		memcpy(to + 1, key, len);
-		memcpy(to + 1 + len, "\":", 2);
+		memcpy(to + 1, key, n);
+		memcpy(to + 1 + n, "\":", 2);
+		to += n + 3;
 	}
+	return to;
 }
 
-void json_open(struct json *j, const char *key, char bracket)
+void json_open_n(struct json *j, const char *key, size_t n, char bracket)
 {
-	begin(j, key);
-	put_char(j, bracket);
+	char *to = begin(j, key, n, 1);
+
+	if (to)
+		*to = bracket;
 	j->comma = false;
 }
 
@@ -188,52 +200,57 @@ void json_close(struct json *j, char bracket)
 	j->comma = true;
 }
 
-void json_bytes(struct json *j, const char *key, const char *s, size_t len)
+void json_bytes_n(struct json *j, const char *key, size_t n, const char *s,
+		  size_t len)
 {
-	begin(j, key);
-	put_char(j, '"');
+	char *to = begin(j, key, n, 1);
+
+	if (to)
+		*to = '"';
 	put_escaped(j, s, len);
 	put_char(j, '"');
 }
 
-void json_text(struct json *j, const char *key, const char *s)
+void json_members(struct json *j, const char *s)
 {
-	if (s && *s)
-		json_bytes(j, key, s, strlen(s));
+	size_t len = strlen(s);
+	char *to = begin(j, NULL, 0, len);
+
+	if (to)
+		memcpy(to, s, len);
 }
 
-static void put_decimal(struct json *j, uint64_t v)
+void json_uint_n(struct json *j, const char *key, size_t n, uint64_t v)
 {
 	char buf[DECIMAL_MAX], *text = decimal_format(v, buf);
+	size_t len = (size_t)(buf + sizeof(buf) - 1 - text);
+	char *to = begin(j, key, n, len);
 
-	put(j, text, (size_t)(buf + sizeof(buf) - 1 - text));
-}
-
-void json_uint(struct json *j, const char *key, uint64_t v)
-{
-	begin(j, key);
-	put_decimal(j, v);
+	if (to)
+		memcpy(to, text, len);
 }
 
 void json_int(struct json *j, const char *key, int64_t v)
 {
-	if (v >= 0) {
-		json_uint(j, key, (uint64_t)v);
-		return;
-	}
-	begin(j, key);
-	put_char(j, '-');
-	put_decimal(j, -(uint64_t)v);
+	char buf[1 + DECIMAL_MAX], *text;
+	char *to;
+	size_t len;
+
+	text = decimal_format(v < 0 ? -(uint64_t)v : (uint64_t)v, buf + 1);
+	if (v < 0)
+		*--text = '-';
+	len = (size_t)(buf + sizeof(buf) - 1 - text);
+	to = begin(j, key, JSON_KEY_LEN(key), len);
+	if (to)
+		memcpy(to, text, len);
 }
 
 void json_bool(struct json *j, const char *key, bool v)
 {
-	begin(j, key);
-	put(j, v ? "true" : "false", v ? 4 : 5);
-}
+	const char *text = v ? "true" : "false";
+	size_t len = strlen(text);
+	char *to = begin(j, key, JSON_KEY_LEN(key), len);
 
-void json_members(struct json *j, const char *s)
-{
-	begin(j, NULL);
-	put(j, s, strlen(s));
+	if (to)
+		memcpy(to, text, len);
 }

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct json {
 	char *buf;
@@ -26,13 +27,41 @@ struct json {
 
 struct json json_of(char *buf, size_t cap);
 
+/* As those below, for a key of @n bytes. */
+void json_open_n(struct json *j, const char *key, size_t n, char bracket);
+void json_bytes_n(struct json *j, const char *key, size_t n, const char *s,
+		  size_t len);
+void json_uint_n(struct json *j, const char *key, size_t n, uint64_t v);
+
+/* The length of a key that is a literal is the compiler's to count. */
+#define JSON_KEY_LEN(key) ((key) ? strlen(key) : 0)
+
 /* @key is NULL inside an array and at the top. @bracket is '{' or '['. */
-void json_open(struct json *j, const char *key, char bracket);
+static inline void json_open(struct json *j, const char *key, char bracket)
+{
+	json_open_n(j, key, JSON_KEY_LEN(key), bracket);
+}
+
 void json_close(struct json *j, char bracket);
-void json_bytes(struct json *j, const char *key, const char *s, size_t len);
+
+static inline void json_bytes(struct json *j, const char *key, const char *s,
+			      size_t len)
+{
+	json_bytes_n(j, key, JSON_KEY_LEN(key), s, len);
+}
+
 /* NUL-terminated; leaves the key out if @s is NULL or empty. */
-void json_text(struct json *j, const char *key, const char *s);
-void json_uint(struct json *j, const char *key, uint64_t v);
+static inline void json_text(struct json *j, const char *key, const char *s)
+{
+	if (s && *s)
+		json_bytes(j, key, s, strlen(s));
+}
+
+static inline void json_uint(struct json *j, const char *key, uint64_t v)
+{
+	json_uint_n(j, key, JSON_KEY_LEN(key), v);
+}
+
 void json_int(struct json *j, const char *key, int64_t v);
 void json_bool(struct json *j, const char *key, bool v);
 /* Members or elements as the text that they are in JSON: @s is ours. */
