@@ -12,27 +12,9 @@
 
 #include "base/decimal.h"
 
-struct json json_of(char *buf, size_t cap)
-{
-	return (struct json){ .buf = buf, .cap = cap };
-}
-
-/* Room for @len bytes, or NULL. */
-static inline char *reserve(struct json *j, size_t len)
-{
-	char *at = j->buf + j->len;
-
-	if (j->full || len > j->cap - j->len) {
-		j->full = true;
-		return NULL;
-	}
-	j->len += len;
-	return at;
-}
-
 static void put(struct json *j, const char *s, size_t len)
 {
-	char *to = reserve(j, len);
+	char *to = json_reserve(j, len);
 
 	if (to && len)
 		memcpy(to, s, len);
@@ -40,7 +22,7 @@ static void put(struct json *j, const char *s, size_t len)
 
 static void put_char(struct json *j, char c)
 {
-	char *to = reserve(j, 1);
+	char *to = json_reserve(j, 1);
 
 	if (to)
 		*to = c;
@@ -165,92 +147,32 @@ static void put_escaped(struct json *j, const char *s, size_t len)
 	}
 }
 
-/* A comma where one belongs, the key, and room for a value of @len bytes, which
- * is returned; NULL without room. */
-static inline char *begin(struct json *j, const char *key, size_t n, size_t len)
+void json_put_string(struct json *j, const char *s, size_t len)
 {
-	char *to = reserve(j, j->comma + (key ? n + 3 : 0) + len);
-
-	if (!to)
-		return NULL;
-	if (j->comma)
-		*to++ = ',';
-	j->comma = true;
-	if (key) {
-		*to = '"';
-		memcpy(to + 1, key, n);
-		memcpy(to + 1 + n, "\":", 2);
-		to += n + 3;
-	}
-	return to;
-}
-
-void json_open_n(struct json *j, const char *key, size_t n, char bracket)
-{
-	char *to = begin(j, key, n, 1);
-
-	if (to)
-		*to = bracket;
-	j->comma = false;
-}
-
-void json_close(struct json *j, char bracket)
-{
-	put_char(j, bracket);
-	j->comma = true;
-}
-
-void json_bytes_n(struct json *j, const char *key, size_t n, const char *s,
-		  size_t len)
-{
-	char *to = begin(j, key, n, 1);
-
-	if (to)
-		*to = '"';
+	put_char(j, '"');
 	put_escaped(j, s, len);
 	put_char(j, '"');
 }
 
-void json_members(struct json *j, const char *s)
-{
-	size_t len = strlen(s);
-	char *to = begin(j, NULL, 0, len);
-
-	if (to)
-		memcpy(to, s, len);
-}
-
-void json_uint_n(struct json *j, const char *key, size_t n, uint64_t v)
+void json_put_uint(struct json *j, uint64_t v)
 {
 	char buf[DECIMAL_MAX], *text = decimal_format(v, buf);
-	size_t len = (size_t)(buf + sizeof(buf) - 1 - text);
-	char *to = begin(j, key, n, len);
 
-	if (to)
-		memcpy(to, text, len);
+	put(j, text, (size_t)(buf + sizeof(buf) - 1 - text));
 }
 
 void json_int(struct json *j, const char *key, int64_t v)
 {
-	char buf[1 + DECIMAL_MAX], *text;
-	char *to;
-	size_t len;
-
-	text = decimal_format(v < 0 ? -(uint64_t)v : (uint64_t)v, buf + 1);
+	json_begin(j, key, 0);
 	if (v < 0)
-		*--text = '-';
-	len = (size_t)(buf + sizeof(buf) - 1 - text);
-	to = begin(j, key, JSON_KEY_LEN(key), len);
-	if (to)
-		memcpy(to, text, len);
+		put_char(j, '-');
+	json_put_uint(j, v < 0 ? -(uint64_t)v : (uint64_t)v);
 }
 
 void json_bool(struct json *j, const char *key, bool v)
 {
 	const char *text = v ? "true" : "false";
-	size_t len = strlen(text);
-	char *to = begin(j, key, JSON_KEY_LEN(key), len);
 
-	if (to)
-		memcpy(to, text, len);
+	json_begin(j, key, 0);
+	put(j, text, strlen(text));
 }
