@@ -257,7 +257,6 @@ static void on_ledger_died(evutil_socket_t fd, short what, void *arg)
 	if (event_base_once(w->base, -1, EV_TIMEOUT, on_ledger_grace_over, w,
 			    &grace))
 		on_ledger_grace_over(-1, 0, w);
->>>>>>> h-ahead
 }
 
 static void on_uplink_changed(evutil_socket_t fd, short what, void *arg)
