@@ -81,7 +81,7 @@ enum ledger_file {
 };
 
 struct msg_ledger_file {
-	uint32_t file;	/* enum ledger_file */
+	uint32_t file;	   /* enum ledger_file */
 	char name[256];	   /* of the key; else "" */
 	uint8_t ephemeral; /* the key: made for this session, and kept nowhere
 			    */
