@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "audit/verify_state.h"
+#include "base/cleanup.h"
 #include "base/hex.h"
 
 /* Digits of a hash that are the same by chance: 4 of 64. With so many it is the
@@ -61,6 +62,41 @@ static void say_odd(struct verify *v, enum verify_fault fault,
 	"its number was edited: it is record %" PRIu64 \
 	", and says that it is %" PRIu64
 
+/* Which part begins with record @number? "" if none does. */
+static void find_part(const struct verify *v, uint64_t number,
+		      char ret[LOG_DIR_NAME_MAX])
+{
+	AUTO_FREE char *buf = malloc(RECORD_LINE_MAX);
+
+	for (unsigned part = 1; buf && part <= v->reader.parts; part++) {
+		struct verify_line line;
+		struct text text;
+
+		if (verify_read_first(&v->reader, part, buf, RECORD_LINE_MAX,
+				      ret, &text) &&
+		    !verify_line_parse(text, &line) && line.sequence == number)
+			return;
+	}
+	*ret = '\0';
+}
+
+static void say_missing(struct verify *v)
+{
+	char part[LOG_DIR_NAME_MAX] = "", said[128];
+
+	if (v->odd.at.line == 1)
+		find_part(v, v->odd.expected, part);
+	if (!*part) {
+		say_odd(v, VERIFY_MISSING, SAY_MISSING);
+		return;
+	}
+	snprintf(said, sizeof(said),
+		 "this part is not in its place: record %" PRIu64
+		 ", which should be here, begins %s",
+		 v->odd.expected, part);
+	say_line(v, VERIFY_ORDER, &v->odd.at, said);
+}
+
 /* The number after an odd one is @next. */
 static void settle_odd(struct verify *v, uint64_t next)
 {
@@ -91,7 +127,7 @@ static void settle_odd(struct verify *v, uint64_t next)
 		v->expected = next;
 	} else {
 		if (ahead)
-			say_odd(v, VERIFY_MISSING, SAY_MISSING);
+			say_missing(v);
 		else
 			say_odd(v, VERIFY_REPEATED, SAY_REPEATED);
 		v->expected = odd->number + 1;
@@ -343,7 +379,7 @@ void verify_end_lines(struct verify *v)
 	if (v->odd.follows)
 		say_odd(v, VERIFY_EDITED, SAY_NUMBER);
 	else if (v->odd.number > v->odd.expected)
-		say_odd(v, VERIFY_MISSING, SAY_MISSING);
+		say_missing(v);
 	else
 		say_odd(v, VERIFY_REPEATED, SAY_REPEATED);
 	if (!v->odd.follows && v->odd.number > v->odd.expected)

@@ -157,8 +157,6 @@ void verify_begin_receipt(struct verify *v)
 	if (!r)
 		r = statement_parse((struct text){ body, len }, RECEIPT_TYPE_V1,
 				    &v->receipt.statement);
-	free(v->receipt.data);
-	v->receipt.data = NULL;
 	if (r < 0) {
 		say_unopened(v, r);
 		return;
@@ -249,6 +247,21 @@ static void check_sums(struct verify *v)
 	check_digest(v, "ruleset", v->result->ruleset);
 }
 
+/* It counts more than there are. */
+static void check_length(struct verify *v)
+{
+	const json_t *said = json_object_get(
+		json_object_get(predicate(v), "log"), "records");
+
+	if (!v->tree_bad && json_is_integer(said) &&
+	    json_integer_value(said) > (json_int_t)v->tree.size)
+		verify_say(v, VERIFY_TRUNCATED, v->reader.file,
+			   v->before_at.line,
+			   "the log ends after %" PRIu64
+			   " records; the receipt is of %" JSON_INTEGER_FORMAT,
+			   v->tree.size, json_integer_value(said));
+}
+
 /* Those that it quotes are the first and the last in the file. */
 static void check_quoted(struct verify *v)
 {
@@ -292,6 +305,7 @@ void verify_end_receipt(struct verify *v)
 		return;
 	}
 	if (v->receipt.statement && fault->fault != VERIFY_OTHER_SESSION) {
+		check_length(v);
 		if (!result->closed)
 			SAY(v, VERIFY_RECEIPT,
 			    "there is a receipt, but the log does not end with "
