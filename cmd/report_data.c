@@ -234,38 +234,110 @@ static int by_time(const void *a, const void *b)
 	return order ? order : descending(y->sequence, x->sequence);
 }
 
-/* Where most was allowed, only what is known of the host itself is said. */
+/* The zone of a row if it is a tunnel, and this one of the names that make it
+ * one, or all further ones of it. */
+static const struct report_zone *tunnel_of(const struct report *report,
+					   const struct report_row *row)
+{
+	bool folded = strncmp(row->host, "*.", 2) == 0;
+	const char *host = row->host + (folded ? 2 : 0);
+	const struct report_zone *zone =
+		row->strange ? NULL : report_zone_find(&report->zones, host);
+
+	if (!report_zone_is_tunnel(zone))
+		return NULL;
+	return folded || report_zone_is_data(zone, host) ? zone : NULL;
+}
+
+static void move(struct report_row *to, struct report_row *from)
+{
+	to->connections += from->connections;
+	to->requests += from->requests;
+	to->questions += from->questions;
+	to->observed += from->observed;
+	to->observed_for |= from->observed_for;
+	to->failed += from->failed;
+	to->cut += from->cut;
+	to->up += from->up;
+	to->down += from->down;
+	to->many_rules |= from->many_rules;
+	to->many_ports |= from->many_ports ||
+			  (to->port && from->port && to->port != from->port);
+	if (!to->port)
+		to->port = from->port;
+	if (!to->first_ms || from->first_ms < to->first_ms)
+		to->first_ms = from->first_ms;
+	if (from->last_ms > to->last_ms)
+		to->last_ms = from->last_ms;
+	if (from->sessions > to->sessions)
+		to->sessions = from->sessions;
+	if (!*to->rule) {
+		char *rule = to->rule;
+
+		to->rule = from->rule;
+		from->rule = rule;
+	}
+}
+
+/* The names of a tunnel are one thing that happened. The rows that are left
+ * move together; the index is of no use from here on. */
+static void fold_tunnels(struct report *report, enum report_table table)
+{
+	struct report_rows *rows = &report->table[table];
+	size_t kept = 0, count = rows->count;
+	char folded[HOST_MAX + 3];
+
+	for (size_t i = 0; i < count; i++) {
+		struct report_row *row = &rows->at[i], *to;
+		const struct report_zone *zone = tunnel_of(report, row);
+		struct report_row key = { .host = folded,
+					  .reason = row->reason };
+
+		if (!zone || row->host[0] == '*')
+			continue;
+		snprintf(folded, sizeof(folded), "*.%s", zone->name);
+		to = report_row(report, table, &key);
+		if (to == &rows->others)
+			continue;
+		move(to, row);
+		row->first_ms = 0;
+	}
+	for (size_t i = 0; i < rows->count; i++) {
+		struct report_row *row = &rows->at[i];
+
+		if (row->first_ms) {
+			rows->at[kept++] = *row;
+			continue;
+		}
+		free(row->host);
+		free(row->rule);
+		free(row->detail);
+	}
+	rows->count = kept;
+}
+
+/* Where it was allowed, only what is known of the host itself is said. */
 static void guess(const struct report *report, enum report_table table,
 		  struct report_row *row)
 {
-	const char *host =
-		strncmp(row->host, "*.", 2) == 0 ? row->host + 2 : row->host;
-	const struct report_zone *zone =
-		row->strange ? NULL : report_zone_find(&report->zones, host);
-	bool tunnel = report_zone_is_tunnel(zone) &&
-		      (host != row->host || strcmp(zone->name, host) != 0);
-
 	if (table == REPORT_PACKETS)
 		row->guess = report_guess_packet(row->detail, row->host);
 	else
 		row->guess = report_guess_host(
 			row->host,
 			table == REPORT_HOSTS ? REASON_RULE : row->reason,
-			tunnel, row->strange);
+			tunnel_of(report, row) != NULL, row->strange);
 }
 
 int report_finish(struct report *report)
 {
+	fold_tunnels(report, REPORT_HOSTS);
+	fold_tunnels(report, REPORT_REFUSED);
 	for (size_t i = 0; i < REPORT_TABLES; i++) {
 		struct report_rows *rows = &report->table[i];
 
 		for (size_t k = 0; k < rows->count; k++)
 			guess(report, (enum report_table)i, &rows->at[k]);
-	}
-	for (size_t i = 0; i < REPORT_TABLES; i++) {
-		struct report_rows *rows = &report->table[i];
-
-		/* The indexes are of no more use. */
 		qsort(rows->at, rows->count, sizeof(rows->at[0]),
 		      i == REPORT_HOSTS ? by_bytes : by_count);
 	}

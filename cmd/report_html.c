@@ -163,11 +163,32 @@ static void put_totals(const struct report *report, FILE *out)
 
 static const char *form_class(enum cell_form form)
 {
-	return form == CELL_NUMBER ? "num" : form == CELL_NAME ? "name" : "txt";
+	static const char *const classes[] = { [CELL_TEXT] = "txt",
+					       [CELL_NUMBER] = "num",
+					       [CELL_NAME] = "name",
+					       [CELL_WORD] = "name word" };
+
+	return classes[form];
+}
+
+/* A column that says nothing in any row is left out. */
+static uint64_t used_columns(const struct report *report,
+			     const struct report_view *view, size_t rows)
+{
+	char buf[CELL_MAX];
+	uint64_t used = 1;
+
+	for (size_t i = 0; i < rows; i++) {
+		for (size_t k = 0; k < view->columns; k++) {
+			view->column[k].cell(report, i, buf);
+			used |= (uint64_t)(*buf != 0) << k;
+		}
+	}
+	return used;
 }
 
 static void put_row(const struct report *report, const struct report_view *view,
-		    size_t row, FILE *out)
+		    size_t row, uint64_t used, FILE *out)
 {
 	char buf[CELL_MAX];
 
@@ -176,6 +197,8 @@ static void put_row(const struct report *report, const struct report_view *view,
 		const struct report_column *column = &view->column[i];
 		const char *tag = i ? "td" : "th scope=\"row\"";
 
+		if (!(used >> i & 1))
+			continue;
 		column->cell(report, row, buf);
 		fprintf(out, "<%s class=\"%s%s\" data-l=\"%s\">", tag,
 			form_class(column->form), *buf ? "" : " none",
@@ -189,17 +212,20 @@ static void put_row(const struct report *report, const struct report_view *view,
 static void put_table(const struct report *report,
 		      const struct report_view *view, size_t rows, FILE *out)
 {
+	uint64_t used = used_columns(report, view, rows);
+
 	fprintf(out,
 		"<div class=\"wide\"><table aria-labelledby=\"%s\">\n<thead>"
 		"<tr>",
 		view->id);
 	for (size_t i = 0; i < view->columns; i++)
-		fprintf(out, "<th scope=\"col\" class=\"%s\">%s</th>",
-			form_class(view->column[i].form),
-			view->column[i].title);
+		if (used >> i & 1)
+			fprintf(out, "<th scope=\"col\" class=\"%s\">%s</th>",
+				form_class(view->column[i].form),
+				view->column[i].title);
 	fputs("</tr></thead>\n<tbody>\n", out);
 	for (size_t i = 0; i < rows; i++)
-		put_row(report, view, i, out);
+		put_row(report, view, i, used, out);
 	fputs("</tbody>\n</table></div>\n", out);
 }
 

@@ -4,6 +4,7 @@
  * report need not be where the machine was.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -53,15 +54,33 @@ const char *show_time(uint64_t time_ms, char buf[CELL_MAX])
 	return buf;
 }
 
+const char *show_span(uint64_t first_ms, uint64_t last_ms, char buf[CELL_MAX])
+{
+	char first[CELL_MAX], last[CELL_MAX];
+	bool same_day = strlen(show_time(first_ms, first)) > 11 &&
+			strncmp(first, show_time(last_ms, last), 10) == 0;
+
+	if (strcmp(first, last) == 0)
+		snprintf(buf, CELL_MAX, "%.40s", first);
+	else
+		snprintf(buf, CELL_MAX, "%.40s to %.40s", first,
+			 last + (same_day ? 11 : 0));
+	return buf;
+}
+
 const char *show_duration(uint64_t ms, char buf[CELL_MAX])
 {
 	uint64_t s = ms / 1000;
 
 	if (ms < 1000)
 		snprintf(buf, CELL_MAX, "%" PRIu64 " ms", ms);
-	else if (s < 60)
+	else if (s < 60 && ms % 1000 >= 100)
 		snprintf(buf, CELL_MAX, "%" PRIu64 ".%" PRIu64 " s", s,
 			 ms % 1000 / 100);
+	else if (s < 60)
+		snprintf(buf, CELL_MAX, "%" PRIu64 " s", s);
+	else if (s < 3600 && s % 60 == 0)
+		snprintf(buf, CELL_MAX, "%" PRIu64 " min", s / 60);
 	else if (s < 3600)
 		snprintf(buf, CELL_MAX, "%" PRIu64 " min %" PRIu64 " s", s / 60,
 			 s % 60);

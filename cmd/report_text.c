@@ -90,21 +90,40 @@ void text_html_marked(FILE *out, const char *text)
 	put_html(out, text, true);
 }
 
-/* A backslash does not stop GitHub from making links of "www." and "@": these
- * become character references. At the start of a paragraph a number, '+' or '-'
- * begin a list. */
+/* What begins a link, an emoji or a mention, which a backslash does not stop on
+ * GitHub: "www.", "http://", ":smile:", "@name", "#12". */
+static bool is_link(const char *shown, const char *rest, const char *before)
+{
+	switch (*shown) {
+	case '@':
+	case '#':
+	case '&':
+	case '<':
+	case '>':
+		return true;
+	case ':':
+		return (*rest < '0' || *rest > '9') && *rest != ' ';
+	case '.':
+		return (*before == 'w' || *before == 'W') && *rest;
+	default:
+		return false;
+	}
+}
+
 void text_md(FILE *out, const char *text)
 {
+	const char *start = text, *before;
 	char shown[VISIBLE_MAX];
 	bool bad;
 
 	while (*text) {
+		before = text > start ? text - 1 : "";
 		text += text_visible(text, shown, &bad);
 		if (bad)
-			fputc('\\', out);
-		if (!bad && strchr("&<>:.@\"'", *shown) && !shown[1])
+			fprintf(out, "\\%s", shown);
+		else if (is_link(shown, text, before))
 			fprintf(out, "&#%d;", *shown);
-		else if (!bad && strchr("\\`*_{}[]()#+-!|~$=", *shown))
+		else if (strchr("\\`*_[]|~$!", *shown))
 			fprintf(out, "\\%s", shown);
 		else
 			fputs(shown, out);

@@ -107,14 +107,10 @@ static void put_reasons(uint64_t bits, char buf[CELL_MAX])
 	{                           \
 		put_guess(at, buf); \
 	}
-#define TIME_CELLS(prefix, at)                  \
-	CELL(prefix##_first)                    \
-	{                                       \
-		show_time((at)->first_ms, buf); \
-	}                                       \
-	CELL(prefix##_last)                     \
-	{                                       \
-		show_time((at)->last_ms, buf);  \
+#define TIME_CELLS(prefix, at)                                 \
+	CELL(prefix##_when)                                    \
+	{                                                      \
+		show_span((at)->first_ms, (at)->last_ms, buf); \
 	}
 
 #define HOST	 row_at(report, REPORT_HOSTS, i)
@@ -265,9 +261,9 @@ CELL(zone_questions)
 		 show_number(ZONE->questions, all),
 		 show_number(ZONE->refused, refused));
 }
-CELL(zone_first)
+CELL(zone_when)
 {
-	show_time(ZONE->first_ms, buf);
+	show_span(ZONE->first_ms, ZONE->last_ms, buf);
 }
 CELL(zone_example)
 {
@@ -446,11 +442,10 @@ static const struct report_column hosts[] = {
 };
 static const struct report_column refused[] = {
 	{ "Host", CELL_NAME, refused_host },
-	{ "Reason", CELL_NAME, refused_reason },
+	{ "Reason", CELL_WORD, refused_reason },
 	{ "Times", CELL_NUMBER, refused_count },
 	{ "Likely intent", CELL_TEXT, refused_guess },
-	{ "First", CELL_NUMBER, refused_first },
-	{ "Last", CELL_NUMBER, refused_last },
+	{ "First to last", CELL_TEXT, refused_when },
 	{ "Rule", CELL_NAME, refused_rule },
 };
 static const struct report_column tunnels[] = {
@@ -458,7 +453,7 @@ static const struct report_column tunnels[] = {
 	{ "Names", CELL_NUMBER, zone_names },
 	{ "Like data", CELL_NUMBER, zone_data },
 	{ "Questions", CELL_NUMBER, zone_questions },
-	{ "First", CELL_NUMBER, zone_first },
+	{ "First to last", CELL_TEXT, zone_when },
 	{ "For example", CELL_NAME, zone_example },
 };
 static const struct report_column packets[] = {
@@ -466,8 +461,7 @@ static const struct report_column packets[] = {
 	{ "Packet", CELL_TEXT, packet_kind },
 	{ "Times", CELL_NUMBER, packet_count },
 	{ "Likely intent", CELL_TEXT, packet_guess },
-	{ "First", CELL_NUMBER, packet_first },
-	{ "Last", CELL_NUMBER, packet_last },
+	{ "First to last", CELL_TEXT, packet_when },
 };
 static const struct report_column counters[] = {
 	{ "Session", CELL_NAME, session_id },
@@ -484,8 +478,7 @@ static const struct report_column observed[] = {
 	{ "Times", CELL_NUMBER, observed_count },
 	{ "Up", CELL_NUMBER, observed_up },
 	{ "Worth a thought", CELL_TEXT, observed_guess },
-	{ "First", CELL_NUMBER, observed_first },
-	{ "Last", CELL_NUMBER, observed_last },
+	{ "First to last", CELL_TEXT, observed_when },
 };
 static const struct report_column events[] = {
 	{ "Time", CELL_NUMBER, event_time },  { "What", CELL_TEXT, event_what },

@@ -18,6 +18,7 @@ enum cell_form {
 	CELL_TEXT,
 	CELL_NUMBER, /* aligned to the right */
 	CELL_NAME,   /* of a host, a file, a digest: in a fixed pitch */
+	CELL_WORD,   /* the same, and never broken */
 };
 
 struct report_column {
@@ -55,6 +56,8 @@ extern const struct report_view report_views[VIEW_COUNT];
 const char *show_number(uint64_t n, char buf[CELL_MAX]);
 const char *show_bytes(uint64_t n, char buf[CELL_MAX]);
 const char *show_time(uint64_t time_ms, char buf[CELL_MAX]);
+/* From first to last; the day only once. */
+const char *show_span(uint64_t first_ms, uint64_t last_ms, char buf[CELL_MAX]);
 const char *show_duration(uint64_t ms, char buf[CELL_MAX]);
 
 #endif

@@ -146,3 +146,10 @@ bool report_zone_is_tunnel(const struct report_zone *zone)
 {
 	return zone && zone->data >= ZONE_DATA_NAMES;
 }
+
+bool report_zone_is_data(const struct report_zone *zone, const char *host)
+{
+	size_t len = strlen(host), tail = strlen(zone->name);
+
+	return len > tail + 1 && looks_like_data(host, host + len - tail);
+}

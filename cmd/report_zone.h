@@ -47,5 +47,7 @@ struct report_zone *report_zone_add(struct report_zones *zones,
 const struct report_zone *report_zone_find(const struct report_zones *zones,
 					   const char *host);
 bool report_zone_is_tunnel(const struct report_zone *zone);
+/* Is @host, which is in @zone, one of the names that look like data? */
+bool report_zone_is_data(const struct report_zone *zone, const char *host);
 
 #endif
