@@ -13,13 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "audit/key.h"
 #include "audit/log_dir.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/log_find.h"
 #include "cmd/report.h"
+#include "cmd/verify.h"
 
 #define EXIT_BROKEN 1
 
@@ -33,7 +33,9 @@ static const char help[] =
 	"\n"
 	"  -o, --output FILE      instead of standard output\n"
 	"  --format FORMAT        html, md, json or csv; else what FILE ends in; else html\n"
-	"  --key VKEY             who must have signed: a public key, or a file with one\n"
+	"  --key KEY              who must have signed: NAME+ID+BASE64, or a file with\n"
+	"                         that; without it signing.vkey of the configuration\n"
+	"                         directory, if there is one\n"
 	"  --help                 this text\n"
 	"\n"
 	"The HTML is one file without scripts that loads nothing. Texts of the sandbox are\n"
@@ -63,8 +65,7 @@ static const struct format {
 struct options {
 	const char *output;
 	const struct format *format;
-	struct vkey key;
-	bool has_key;
+	struct verify_command verify; /* only whose key */
 };
 
 static const struct format *find_format(const char *name)
@@ -73,15 +74,6 @@ static const struct format *find_format(const char *name)
 		if (strcmp(formats[i].name, name) == 0)
 			return &formats[i];
 	return NULL;
-}
-
-/* A public key, or the first line of a file. */
-static bool parse_key(const char *arg, struct vkey *ret_key)
-{
-	struct text text = { arg, strlen(arg) };
-
-	return vkey_parse(text, ret_key) == 0 ||
-	       key_read_public(AT_FDCWD, arg, ret_key) == 0;
 }
 
 static void parse(int argc, char **argv, struct options *ret)
@@ -100,23 +92,19 @@ static void parse(int argc, char **argv, struct options *ret)
 		else if (code == 'f')
 			ret->format = find_format(optarg);
 		else if (code == 'k')
-			ret->has_key = parse_key(optarg, &ret->key);
+			ret->verify.key = optarg;
 		else
 			die(EXIT_SALLYPORT, "Try `sallyport report --help`.");
 		if (code == 'f' && !ret->format)
 			die(EXIT_SALLYPORT,
 			    "--format is html, md, json or csv, not %s",
 			    optarg);
-		if (code == 'k' && !ret->has_key)
-			die(EXIT_SALLYPORT,
-			    "--key is neither a public key nor a file with "
-			    "one: %s",
-			    optarg);
 	}
 	if (!ret->format && ret->output && strrchr(ret->output, '.'))
 		ret->format = find_format(strrchr(ret->output, '.') + 1);
 	if (!ret->format)
 		ret->format = &formats[0];
+	verify_options_key(&ret->verify);
 }
 
 /* --- which logs ---------------------------------------------------------- */
@@ -125,7 +113,8 @@ static void add(struct report *report, const char *path,
 		const struct options *options)
 {
 	int r = report_add_log(report, path,
-			       options->has_key ? &options->key : NULL);
+			       options->verify.has_vkey ? &options->verify.vkey
+							: NULL);
 
 	if (r == -ENOSPC)
 		die(EXIT_SALLYPORT, "more than %d sessions: say which",
