@@ -105,7 +105,9 @@ static void about_network(const struct audit_event *event, char *buf,
 		snprintf(buf, cap, "%u %.16s packet%s to %s dropped.",
 			 event->count ? event->count : 1,
 			 event->protocol ? event->protocol : "other",
-			 event->count > 1 ? "s" : "", where);
+			 event->count > 1 ? "s" : "",
+			 event->host || event->dst_ip.len ? where
+							  : "many places");
 		break;
 	case EVENT_HTTP_REQUEST:
 		snprintf(buf, cap, "HTTP %.64s request to %s %s.",
