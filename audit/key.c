@@ -138,23 +138,40 @@ static int write_new(int dirfd, const char *file, mode_t mode, const char *data,
 	return r;
 }
 
-int key_write(const struct key *key, int dirfd, const char *file)
+static int format_pem(const struct key *key, char *ret_pem, size_t *ret_len)
 {
 	uint8_t der[DER_LEN];
-	char pem[PEM_LEN + 1];
-	struct out out = { .buf = pem, .cap = sizeof(pem) };
-	size_t len;
-	int r;
+	struct out out = { .buf = ret_pem, .cap = PEM_LEN + 1 };
 
 	memcpy(der, der_begin, sizeof(der_begin));
 	memcpy(der + sizeof(der_begin), key->seed, KEY_SEED);
 	out_text(&out, PEM_BEGIN);
 	out_base64(&out, der, sizeof(der));
 	out_text(&out, PEM_END);
-	r = out_end(&out, &len);
+	OPENSSL_cleanse(der, sizeof(der));
+	return out_end(&out, ret_len);
+}
+
+int key_write(const struct key *key, int dirfd, const char *file)
+{
+	char pem[PEM_LEN + 1];
+	size_t len;
+	int r = format_pem(key, pem, &len);
+
 	if (!r)
 		r = write_new(dirfd, file, 0600, pem, len);
-	OPENSSL_cleanse(der, sizeof(der));
+	OPENSSL_cleanse(pem, sizeof(pem));
+	return r;
+}
+
+int key_write_fd(const struct key *key, int fd)
+{
+	char pem[PEM_LEN + 1];
+	size_t len;
+	int r = format_pem(key, pem, &len);
+
+	if (!r)
+		r = write_all(fd, pem, len);
 	OPENSSL_cleanse(pem, sizeof(pem));
 	return r;
 }
@@ -189,7 +206,7 @@ static ssize_t read_all(int fd, char *buf, size_t cap)
 	return (ssize_t)len;
 }
 
-static const char *why_not_trusted(int fd)
+const char *key_file_fault(int fd)
 {
 	struct stat st;
 
@@ -226,7 +243,7 @@ static int parse_pem(struct text pem, uint8_t *ret_seed)
 static int read_pem(int fd, uint8_t *ret_seed, const char **reterr_why)
 {
 	char pem[PEM_LEN + 1]; /* one more: a longer file shows */
-	const char *why = why_not_trusted(fd);
+	const char *why = key_file_fault(fd);
 	ssize_t n;
 	int r;
 

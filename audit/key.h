@@ -40,6 +40,9 @@ int key_sign(const struct key *key, const void *data, size_t len,
  * 0600, the public one, a line, with 0644. Returns 0; -EEXIST, nothing is ever
  * overwritten; what open, write or fsync say: then there is no @file. */
 int key_write(const struct key *key, int dirfd, const char *file);
+/* The same into an open file without anything in it, whose mode is the
+ * caller's business. */
+int key_write_fd(const struct key *key, int fd);
 int key_write_public(const struct key *key, int dirfd, const char *file);
 
 /* Reads the private half from @file below @dirfd, which must be a regular file
@@ -50,6 +53,9 @@ int key_write_public(const struct key *key, int dirfd, const char *file);
  * *@reterr_why is a sentence about it for people, never NULL after an error. */
 int key_read(int dirfd, const char *file, struct text name,
 	     struct key **ret_key, const char **reterr_why);
+/* What is wrong with an open file of that kind, without reading it: a sentence,
+ * or NULL. */
+const char *key_file_fault(int fd);
 /* The same from an open file, which stays open and is read from offset 0. */
 int key_read_fd(int fd, struct text name, struct key **ret_key,
 		const char **reterr_why);

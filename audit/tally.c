@@ -23,6 +23,7 @@
 
 #include "audit/record.h"
 #include "base/addr.h"
+#include "base/text.h"
 
 #define OTHERS 2 /* rows kept for the others, allowed and refused */
 
@@ -214,10 +215,88 @@ static void move_unanswered(struct tally *tally,
 	row_of(tally, event)->dns++;
 }
 
+/* --- for the receipt ------------------------------------------------------ */
+
+static void add_note(struct tally_notes *notes, uint64_t sequence,
+		     const struct audit_event *event, const char *text)
+{
+	struct tally_note *note;
+
+	if (notes->total >= TALLY_NOTES) {
+		notes->total++;
+		return;
+	}
+	note = &notes->note[notes->total++];
+	note->sequence = sequence;
+	note->time_ms = event->time_ms;
+	note->pid = event->pid;
+	snprintf(note->process, sizeof(note->process), "%s",
+		 event->process ? event->process : "");
+	snprintf(note->text, sizeof(note->text), "%s", text ? text : "");
+	text_clean(note->process);
+	text_clean(note->text);
+}
+
+static void note(struct tally_sums *sums, uint64_t sequence,
+		 const struct audit_event *event)
+{
+	bool foreign = event->pid || (event->process && *event->process);
+
+	if (event->kind == EVENT_FINDING)
+		add_note(&sums->finding, sequence, event, event->detail);
+	if (event->kind == EVENT_POLICY)
+		add_note(&sums->policy, sequence, event,
+			 record_policy_digest(event->detail));
+	if (event->kind == EVENT_RULESET ||
+	    (event->kind == EVENT_FINDING && foreign))
+		add_note(&sums->ruleset, sequence, event, event->detail);
+}
+
+static void add_verdict(struct tally_sums *sums, const struct verdict *verdict)
+{
+	if (verdict->allow) {
+		sums->allowed++;
+		return;
+	}
+	sums->refused++;
+	sums->by_reason[verdict->reason]++;
+}
+
+static void add_sums(struct tally_sums *sums, const struct audit_event *event)
+{
+	const struct verdict *verdict = &event->verdict;
+
+	switch (event->kind) {
+	case EVENT_DNS_QUERY:
+	case EVENT_FLOW_OPEN:
+	case EVENT_HTTP_REQUEST:
+		add_verdict(sums, verdict);
+		break;
+	case EVENT_DNS_ANSWER:
+	case EVENT_FLOW_DIAL:
+		if (!verdict->allow)
+			add_verdict(sums, verdict);
+		break;
+	case EVENT_FLOW_CLOSE:
+		sums->up += event->bytes_up;
+		sums->down += event->bytes_down;
+		if (!verdict->allow && record_cuts(verdict->reason))
+			add_verdict(sums, verdict);
+		break;
+	case EVENT_PACKET:
+		sums->packets += event->count ? event->count : 1;
+		break;
+	default:
+		break;
+	}
+}
+
 void tally_add(struct tally *tally, const struct audit_event *event)
 {
 	uint32_t n = event->count ? event->count : 1;
 
+	add_sums(&tally->sums, event);
+	note(&tally->sums, tally->records, event);
 	tally->records++;
 	switch (event->kind) {
 	case EVENT_DNS_QUERY:

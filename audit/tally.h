@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tally.h - what a session comes to: counts by host, verdict and reason, kept
- * by the ledger while it writes, for the summary (and the receipt).
+ * tally.h - what a session comes to, kept by the ledger while it writes: counts
+ * by host, verdict and reason for the summary, sums for the receipt.
  */
 #ifndef AUDIT_TALLY_H
 #define AUDIT_TALLY_H
@@ -34,13 +34,46 @@ struct tally_row {
 	uint64_t up, down;
 };
 
+/* What a receipt quotes: the first TALLY_NOTES of a kind. */
+#define TALLY_NOTES 64
+
+struct tally_note {
+	uint64_t sequence, time_ms;
+	uint32_t pid;	  /* 0: not known */
+	char process[32]; /* "" too */
+	char text[256];	  /* cut */
+};
+
+struct tally_notes {
+	uint64_t total;
+	struct tally_note note[TALLY_NOTES];
+};
+
+/* Of all records. Allowed are the verdicts of dns_query, flow_open and
+ * http_request records that let pass; refused are those that did not, and what
+ * took one back later: dns_answer and flow_dial records that are refusals, and
+ * flow_close records of flows that we cut. Packets are counted for themselves.
+ */
+struct tally_sums {
+	uint64_t allowed, refused;
+	uint64_t by_reason[REASON_COUNT]; /* of @refused */
+	uint64_t up, down;		  /* of flow_close records */
+	uint64_t packets;		  /* in packet records */
+	struct tally_notes finding;	  /* all findings */
+	struct tally_notes policy;	  /* text: the new digest, hex */
+	/* EVENT_RULESET, and those findings that name a process. */
+	struct tally_notes ruleset;
+};
+
 struct tally {
 	size_t rows;
 	uint64_t records;
+	struct tally_sums sums; /* stays with the ledger */
 	struct tally_row row[TALLY_MAX];
 	uint16_t index[TALLY_INDEX]; /* hash of a row's key: its number + 1 */
 };
 
+/* The next record: its sequence number is the number of those before. */
 void tally_add(struct tally *tally, const struct audit_event *event);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * writer.c - a batch of lines becomes one write(2).
+ * writer.c - a batch of lines becomes one write(2), and one more piece of the
+ * part's digest; each line becomes a leaf when it comes.
  *
  * A disk may fill up in the middle of a line. What was written of that line is
  * cut off again, so that whoever reads the log later finds whole lines only;
@@ -19,25 +20,38 @@
 
 struct writer {
 	int fd;
-	int failed;	     /* the -errno that ended it, or 0 */
-	off_t size;	     /* of the file, all of it whole lines */
-	uint64_t lines;	     /* in the file */
-	size_t len, pending; /* bytes and lines in the batch */
+	int failed;		 /* the -errno that ended it, or 0 */
+	off_t size;		 /* of the part, all of it whole lines */
+	uint64_t lines;		 /* in the files */
+	struct digest digest;	 /* of the part */
+	struct merkle tree;	 /* of those in the batch, too */
+	struct merkle_hash last; /* leaf of it */
+	size_t len, pending;	 /* bytes and lines in the batch */
 	char batch[BATCH_MAX];
 };
+
+/* 0 if nothing is in it yet. */
+static int check_empty(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_size ? -ENOTEMPTY : 0;
+}
 
 int writer_new(int fd, struct writer **ret_writer)
 {
 	AUTO_FD int taken = fd;
-	struct stat st;
 	struct writer *writer;
+	int r = check_empty(taken);
 
-	if (fstat(taken, &st) < 0)
-		return -errno;
+	if (r < 0)
+		return r;
 	writer = calloc(1, sizeof(*writer));
 	if (!writer)
 		return -ENOMEM;
-	writer->size = st.st_size;
+	digest_begin(&writer->digest);
 	writer->fd = steal_fd(&taken);
 	*ret_writer = writer;
 	return 0;
@@ -63,6 +77,10 @@ int writer_append(struct writer *writer, const char *line, size_t len)
 		if (r < 0)
 			return r;
 	}
+	merkle_leaf(line, len, &writer->last);
+	writer->failed = merkle_append_hash(&writer->tree, &writer->last);
+	if (writer->failed)
+		return writer->failed;
 	memcpy(writer->batch + writer->len, line, len);
 	writer->batch[writer->len + len] = '\n';
 	writer->len += len + 1;
@@ -79,6 +97,7 @@ static void settle(struct writer *writer, size_t done)
 	for (size_t i = 0; i < whole; i++)
 		writer->lines += writer->batch[i] == '\n';
 	writer->size += (off_t)whole;
+	digest_add(&writer->digest, writer->batch, whole);
 	/* Nothing can be done if this fails too; the reader of the log will
 	 * find the last line cut. */
 	if (whole < done && ftruncate(writer->fd, writer->size) < 0)
@@ -105,6 +124,7 @@ int writer_flush(struct writer *writer)
 	} else {
 		writer->lines += writer->pending;
 		writer->size += (off_t)done;
+		digest_add(&writer->digest, writer->batch, done);
 	}
 	writer->len = 0;
 	writer->pending = 0;
@@ -119,7 +139,51 @@ int writer_sync(struct writer *writer)
 	return writer->failed;
 }
 
+int writer_rotate(struct writer *writer, int fd, char ret_digest[DIGEST_HEX])
+{
+	AUTO_FD int taken = fd;
+	int r = writer_flush(writer);
+
+	if (r == 0)
+		r = check_empty(taken);
+	if (r < 0)
+		return r;
+	digest_end(&writer->digest, ret_digest);
+	digest_begin(&writer->digest);
+	close(writer->fd);
+	writer->fd = steal_fd(&taken);
+	writer->size = 0;
+	return 0;
+}
+
 uint64_t writer_lines(const struct writer *writer)
 {
 	return writer->lines;
+}
+
+uint64_t writer_bytes(const struct writer *writer)
+{
+	return (uint64_t)writer->size + writer->len;
+}
+
+void writer_digest(const struct writer *writer, char ret_digest[DIGEST_HEX])
+{
+	struct digest so_far = writer->digest;
+
+	digest_end(&so_far, ret_digest);
+}
+
+const struct merkle *writer_tree(const struct writer *writer)
+{
+	return &writer->tree;
+}
+
+const uint8_t *writer_last(const struct writer *writer)
+{
+	return writer->tree.size ? writer->last.byte : NULL;
+}
+
+int writer_fd(const struct writer *writer)
+{
+	return writer->fd;
 }

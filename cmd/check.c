@@ -121,6 +121,23 @@ static void print_limits(const struct check *check,
 	putchar('\n');
 }
 
+static void print_log(const struct check *check)
+{
+	const struct log_settings *log = policy_log(check->policy);
+	char size[40];
+
+	print_text(stdout, TONE_PLAIN,
+		   "%s: its log: signed %s, %s, a new file every %s",
+		   check->file,
+		   log->sign_every ? "after every record" : "in batches",
+		   log->durable ? "every record on the disk first"
+				: "on the disk in batches",
+		   size_format(log->rotate_bytes, size, sizeof(size)));
+	if (log->rotate_s)
+		printf(" or %u seconds", log->rotate_s);
+	putchar('\n');
+}
+
 static void print_check(const struct check *check)
 {
 	struct policy_counts n;
@@ -130,6 +147,7 @@ static void print_check(const struct check *check)
 	policy_count(check->policy, &n);
 	print_reach(check, &n);
 	print_limits(check, &n);
+	print_log(check);
 	print_text(stdout, TONE_PLAIN, "%s: ", check->file);
 	print_text(stdout, check->warnings ? TONE_WARNING : TONE_GOOD, "ok");
 	printf(", %zu rule%s, %zu warning%s", n.rules, plural(n.rules),
@@ -186,6 +204,17 @@ static void json_extends(const struct check *check, struct json_out *out)
 	json_close(&out->json, ']');
 }
 
+static void json_log(struct json *j, const struct log_settings *log)
+{
+	json_open(j, "log", '{');
+	json_text(j, "sign", log->sign_every ? "every" : "batch");
+	json_text(j, "durability", log->durable ? "record" : "batch");
+	json_uint(j, "rotate", log->rotate_bytes);
+	if (log->rotate_s)
+		json_uint(j, "rotate_after", log->rotate_s);
+	json_close(j, '}');
+}
+
 static void json_summary(const struct check *check, struct json_out *out)
 {
 	const struct policy *policy = check->policy;
@@ -210,6 +239,7 @@ static void json_summary(const struct check *check, struct json_out *out)
 		json_uint(j, "upload", limits->budget[UP]);
 	if (limits->budget[DOWN])
 		json_uint(j, "download", limits->budget[DOWN]);
+	json_log(j, policy_log(policy));
 	json_extends(check, out);
 	json_close(j, '}');
 }

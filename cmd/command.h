@@ -22,6 +22,7 @@ int explain_main(int argc, char **argv);
 int diff_main(int argc, char **argv);
 int learn_main(int argc, char **argv);
 int log_main(int argc, char **argv);
+int key_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
 
 /* Children, started by launch/child.h. */

@@ -30,6 +30,9 @@ struct gateway {
 	uint32_t ifindex;
 	int socket[GATE_SOCKET_COUNT]; /* -1: none */
 	char digest[65];	       /* of the ruleset as read back */
+	/* What counters that are gone have counted, and what those that are
+	 * there had at the last look. */
+	struct ruleset_counters before, last;
 	/* Changes that are put off. */
 	struct gateway_flows gone, want;
 };
@@ -72,6 +75,12 @@ int gateway_literals(struct gateway *gateway, const struct policy *old,
 /* Closes everything but the literal ranges of @policy: what a gate had opened
  * that can't be asked any more. 0 or -errno. */
 int gateway_sweep(struct gateway *gateway, const struct policy *policy);
+
+/* The packets that the rules have counted since the session began, also where
+ * the rules (and with them the counters) were put back meanwhile. What was
+ * counted between the last look and the moment somebody took them away is lost.
+ * 0, or -errno: @ret then has what is known. */
+int gateway_counters(struct gateway *gateway, struct ruleset_counters *ret);
 
 /* Reads the rules back. 0, or -errno and what differs in @reterr. */
 int gateway_verify(struct gateway *gateway, char *reterr, size_t cap);

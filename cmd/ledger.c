@@ -21,16 +21,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
-#include "audit/record.h"
-#include "audit/tally.h"
-#include "audit/writer.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "cmd/privsep.h"
+#include "cmd/ledger_end.h"
+#include "cmd/ledger_log.h"
+#include "cmd/ledger_start.h"
 #include "launch/child.h"
-#include "launch/isolate.h"
 
 #define LINKS_MAX 8
 #define BATCH	  64
@@ -39,7 +36,8 @@
 #define LAST_TURNS 256
 
 /* The record that closes the session must be the last one, so it waits until
- * the other links have nothing more to say. */
+ * the warden has said how it ended, and the other links have nothing more to
+ * say. */
 struct held {
 	struct link *link; /* NULL: nothing is held */
 	unsigned number;   /* of that link, whose place may be another's now */
@@ -59,57 +57,14 @@ struct link {
 };
 
 struct ledger {
-	struct msg_ledger_start start;
-	struct record_context context;
-	struct writer *writer;
-	uint64_t sequence; /* of the next line */
-	bool closed;	   /* the record of the session's end is written */
-	unsigned links;	   /* ever made */
+	struct ledger_log log;
+	unsigned links; /* ever made */
 	struct link link[LINKS_MAX];
 	struct held held;
-	struct tally tally;
+	int timeout_ms; /* until the log wants another turn */
 	uint8_t message[BATCH][RECORD_MESSAGE_MAX + 1];
 	char text[RECORD_MESSAGE_MAX];
-	char line[RECORD_LINE_MAX];
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
-/* 0 or -errno: the log is lost. */
-static int write_event(struct ledger *ledger, struct audit_event *event)
-{
-	size_t len;
-	int r;
-
-	if (!event->time_ms)
-		event->time_ms = now_ms();
-	len = record_format(event, ledger->sequence, &ledger->context,
-			    ledger->line, sizeof(ledger->line));
-	if (len == 0)
-		return -EMSGSIZE;
-	r = writer_append(ledger->writer, ledger->line, len);
-	if (r < 0)
-		return r;
-	ledger->sequence++;
-	tally_add(&ledger->tally, event);
-	return 0;
-}
-
-static int write_finding(struct ledger *ledger, enum reason reason,
-			 const char *detail)
-{
-	struct audit_event finding = { .kind = EVENT_FINDING,
-				       .verdict = { .reason = reason },
-				       .detail = detail };
-
-	return write_event(ledger, &finding);
-}
 
 static void link_end(struct link *link)
 {
@@ -125,7 +80,7 @@ static int link_cut(struct ledger *ledger, struct link *link)
 		 "link %u sent what is no record: it was cut off",
 		 link->number);
 	link_end(link);
-	return write_finding(ledger, REASON_MALFORMED, detail);
+	return ledger_log_finding(&ledger->log, REASON_MALFORMED, detail);
 }
 
 static void hold(struct held *held, struct link *link, const uint8_t *data,
@@ -145,35 +100,32 @@ static int release(struct ledger *ledger, bool quiet)
 	struct held *held = &ledger->held;
 	int r;
 
-	if (!held->link || (!quiet && ++held->turns < LAST_TURNS))
+	if (!held->link || !ledger->log.has_end ||
+	    (!quiet && ++held->turns < LAST_TURNS))
 		return 0;
-	r = write_event(ledger, &held->event);
+	r = ledger_end_packets(&ledger->log);
+	if (r == 0)
+		r = ledger_log_write(&ledger->log, &held->event);
 	if (r < 0)
 		return r;
-	ledger->closed = true;
+	ledger->log.closed = true;
 	if (held->link->number == held->number)
 		held->link->taken = held->seq;
 	held->link = NULL;
 	return 1;
 }
 
-static bool is_wardens(enum event_kind kind)
+/* What only the warden knows, and may say. */
+static bool is_wardens(const struct audit_event *event)
 {
-	return kind == EVENT_SESSION_OPEN || kind == EVENT_SESSION_CLOSE ||
-	       kind == EVENT_POLICY;
+	return event->kind == EVENT_SESSION_OPEN ||
+	       event->kind == EVENT_SESSION_CLOSE ||
+	       event->kind == EVENT_POLICY || event->kind == EVENT_RULESET ||
+	       event->pid || (event->process && *event->process);
 }
 
-/* What is written from here on is under another policy. */
-static void note_policy(struct ledger *ledger, const struct audit_event *event)
-{
-	const char *digest = record_policy_digest(event->detail);
-
-	if (digest)
-		snprintf(ledger->start.policy_digest,
-			 sizeof(ledger->start.policy_digest), "%s", digest);
-}
-
-/* 1, or 0 if it was no record and the link is cut off; -errno: log lost. */
+/* 1, or 0 if it was no record and the link is cut off; -errno: log lost. After
+ * the record of the end there is none: who comes late is not heard. */
 static int take_message(struct ledger *ledger, struct link *link,
 			const uint8_t *data, size_t len)
 {
@@ -181,17 +133,19 @@ static int take_message(struct ledger *ledger, struct link *link,
 	uint64_t seq;
 	int r;
 
+	if (ledger->log.closed) {
+		link_end(link);
+		return 0;
+	}
 	if (record_decode(data, len, &event, &seq, ledger->text) < 0 ||
 	    seq <= link->taken || ledger->held.link == link ||
-	    (!link->warden && is_wardens(event.kind)))
+	    (!link->warden && is_wardens(&event)))
 		return link_cut(ledger, link);
 	if (event.kind == EVENT_SESSION_CLOSE && !ledger->held.link) {
 		hold(&ledger->held, link, data, len);
 		return 1;
 	}
-	if (event.kind == EVENT_POLICY)
-		note_policy(ledger, &event);
-	r = write_event(ledger, &event);
+	r = ledger_log_write(&ledger->log, &event);
 	if (r < 0)
 		return r;
 	link->taken = seq;
@@ -265,7 +219,7 @@ static int take_turn(struct ledger *ledger)
 	if (r < 0)
 		return r;
 	total += r;
-	r = writer_flush(ledger->writer);
+	r = ledger_log_turn(&ledger->log, &ledger->timeout_ms);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < LINKS_MAX; i++)
@@ -288,49 +242,71 @@ static void add_link(struct ledger *ledger, int fd, bool warden)
 	close(fd);
 }
 
-/* Takes what is still there, and makes it last. 0 or -errno. */
-static int finish(struct ledger *ledger)
+/* Takes what is still there. 0 or -errno. */
+static int take_last(struct ledger *ledger)
 {
 	int r = 1;
 
 	for (int i = 0; i < LAST_TURNS && r > 0; i++)
 		r = take_turn(ledger);
-	return r < 0 ? r : writer_sync(ledger->writer);
-}
-
-static int report(const struct ledger *ledger)
-{
-	struct msg_tally_done done = { .records = ledger->tally.records };
-
-	for (size_t i = 0; i < ledger->tally.rows; i++) {
-		int r = msg_send(CHILD_SOCKET, MSG_TALLY_ROW,
-				 &ledger->tally.row[i], -1);
-
-		if (r < 0)
-			return r;
-	}
-	return msg_send(CHILD_SOCKET, MSG_TALLY_DONE, &done, -1);
+	return r < 0 ? r : 0;
 }
 
 /* The parent is gone, or mad: what we have is saved, and the log says so. */
 static int abandon(struct ledger *ledger, const char *why)
 {
-	int r = finish(ledger);
+	struct ledger_log *log = &ledger->log;
+	int r = take_last(ledger);
 
-	if (r == 0 && !ledger->closed) {
-		r = write_finding(ledger, REASON_LEDGER_UNAVAILABLE, why);
-		if (r == 0)
-			r = writer_flush(ledger->writer);
-		if (r == 0)
-			r = writer_sync(ledger->writer);
+	if (r == 0 && !log->closed)
+		r = ledger_log_finding(log, REASON_LEDGER_UNAVAILABLE, why);
+	if (r == 0)
+		r = ledger_log_settle(log);
+	return r < 0 ? r : seal_sync(log->seal);
+}
+
+/* 0 at the end, or -errno: it is not the time for that, or the log is lost. */
+static int finish(struct ledger *ledger)
+{
+	int r = take_last(ledger);
+
+	if (r == 0 && ledger->held.link)
+		return -EPROTO; /* how did it end? */
+	return r < 0 ? r : ledger_end_report(&ledger->log);
+}
+
+/* 1 to go on, 0 at the end; -EPROTO if it is not the time for that message;
+ * -errno. */
+static int obey(struct ledger *ledger, struct msg *msg)
+{
+	struct ledger_log *log = &ledger->log;
+	int r;
+
+	switch (msg->type) {
+	case MSG_LEDGER_LINK:
+		add_link(ledger, steal_fd(&msg->fd), msg->ledger_link.warden);
+		return 1;
+	case MSG_LEDGER_PART:
+		r = ledger_log_part(log, msg->ledger_part.number,
+				    steal_fd(&msg->fd));
+		return r < 0 ? r : 1;
+	case MSG_LEDGER_END:
+		if (log->has_end)
+			return -EPROTO;
+		log->has_end = true;
+		log->end = msg->ledger_end;
+		return 1;
+	case MSG_LEDGER_FINISH:
+		return finish(ledger);
+	default:
+		return -EPROTO;
 	}
-	return r;
 }
 
 /* 1 to go on, 0 at the end, -errno. */
 static int control(struct ledger *ledger)
 {
-	struct msg msg;
+	struct msg msg = { .fd = -1 };
 	int r = msg_recv(CHILD_SOCKET, &msg, MSG_DONTWAIT);
 
 	if (r == -EAGAIN || r == -EINTR)
@@ -338,38 +314,45 @@ static int control(struct ledger *ledger)
 	if (r == 0)
 		return abandon(ledger, "the warden is gone: the session was "
 				       "not closed");
-	if (r == 1 && msg.type == MSG_LEDGER_LINK) {
-		add_link(ledger, msg.fd, msg.ledger_link.warden);
-		return 1;
+	if (r == 1)
+		r = obey(ledger, &msg);
+	else
+		r = -EPROTO;
+	close_fd(&msg.fd);
+	if (r == -EPROTO)
+		abandon(ledger, "the warden sent what the ledger does not "
+				"expect");
+	return r;
+}
+
+static void watch(const struct ledger *ledger, struct pollfd *pfd)
+{
+	pfd[LINKS_MAX].fd = CHILD_SOCKET;
+	pfd[LINKS_MAX].events = POLLIN;
+	pfd[LINKS_MAX + 1].fd = seal_fd(ledger->log.seal);
+	pfd[LINKS_MAX + 1].events = POLLIN;
+	for (size_t i = 0; i < LINKS_MAX; i++) {
+		const struct link *link = &ledger->link[i];
+
+		pfd[i].fd = link->fd;
+		pfd[i].events = POLLIN;
+		if (!link->mute && link->acked != link->taken)
+			pfd[i].events |= POLLOUT;
 	}
-	if (r == 1 && msg.type == MSG_LEDGER_FINISH) {
-		r = finish(ledger);
-		return r < 0 ? r : report(ledger);
-	}
-	if (r == 1 && msg.fd >= 0)
-		close(msg.fd);
-	abandon(ledger, "the warden sent what the ledger does not expect");
-	return -EPROTO;
 }
 
 /* 0 at the end, or -errno. */
 static int serve(struct ledger *ledger)
 {
-	struct pollfd pfd[LINKS_MAX + 1];
+	struct pollfd pfd[LINKS_MAX + 2];
 	int r;
 
 	for (;;) {
-		pfd[LINKS_MAX].fd = CHILD_SOCKET;
-		pfd[LINKS_MAX].events = POLLIN;
-		for (size_t i = 0; i < LINKS_MAX; i++) {
-			const struct link *link = &ledger->link[i];
+		bool closing = ledger->held.link && ledger->log.has_end;
 
-			pfd[i].fd = link->fd;
-			pfd[i].events = POLLIN;
-			if (!link->mute && link->acked != link->taken)
-				pfd[i].events |= POLLOUT;
-		}
-		r = poll(pfd, LINKS_MAX + 1, ledger->held.link ? 0 : -1);
+		watch(ledger, pfd);
+		r = poll(pfd, ARRAY_SIZE(pfd),
+			 closing ? 0 : ledger->timeout_ms);
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (r < 0)
@@ -385,40 +368,6 @@ static int serve(struct ledger *ledger)
 	}
 }
 
-/* The first message says whose log it is; then everything is given up. */
-static int begin(struct ledger *ledger)
-{
-	struct isolate_spec spec = { .role = ISOLATE_LEDGER };
-	const char *failed = NULL;
-	struct msg msg;
-	int r = msg_recv(CHILD_SOCKET, &msg, 0);
-
-	if (r != 1 || msg.type != MSG_LEDGER_START)
-		return r < 0 ? r : -EPROTO;
-	ledger->start = msg.ledger_start;
-	ledger->context = (struct record_context){
-		.session = ledger->start.session,
-		.sandbox_name = ledger->start.sandbox_name,
-		.policy_digest = ledger->start.policy_digest,
-		.policy_name = ledger->start.policy_name,
-		.boundary = ledger->start.boundary,
-	};
-	for (size_t i = 0; i < LINKS_MAX; i++)
-		ledger->link[i].fd = -1;
-	r = writer_new(msg.fd, &ledger->writer);
-	if (r < 0)
-		return r;
-	spec.uid = ledger->start.uid;
-	spec.gid = ledger->start.gid;
-	r = isolate_self(&spec, &failed);
-	if (r < 0) {
-		log_err("cannot isolate: %s: %s", failed ? failed : "?",
-			strerror(-r));
-		return r;
-	}
-	return msg_send(CHILD_SOCKET, MSG_LEDGER_READY, NULL, -1);
-}
-
 int ledger_main(void)
 {
 	static struct ledger ledger;
@@ -432,11 +381,14 @@ int ledger_main(void)
 	signal(SIGQUIT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	r = begin(&ledger);
+	ledger.timeout_ms = -1;
+	for (size_t i = 0; i < LINKS_MAX; i++)
+		ledger.link[i].fd = -1;
+	r = ledger_start(&ledger.log);
 	if (r == 0)
 		r = serve(&ledger);
 	if (r < 0)
 		log_err("the log is lost: %s", strerror(-r));
-	writer_free(ledger.writer);
+	ledger_log_free(&ledger.log);
 	return r < 0 ? 1 : 0;
 }

@@ -113,7 +113,8 @@ static bool take_other(const json_t *line, struct log_record *r)
 	const char *observed = get_text(line, "unmapped", "observed");
 	struct verdict why = { .allow = false };
 
-	if (r->kind == LOG_KIND_SESSION || r->kind == LOG_KIND_POLICY)
+	if (r->kind == LOG_KIND_SESSION || r->kind == LOG_KIND_POLICY ||
+	    r->seen.kind == EVENT_RULESET)
 		return true;
 	r->judged = take_reason(get_text(line, "status_code", NULL),
 				&r->seen.verdict);

@@ -26,6 +26,7 @@ static const struct command commands[] = {
 	{ "run", run_main, "run a command that reaches allowed hosts only" },
 	{ "serve", serve_main, "the gate alone, on given addresses" },
 	{ "reload", reload_main, "read the policy of a running one again" },
+	{ "key", key_main, "make or show the key that signs the logs" },
 	{ "log", log_main, "show the log of a session" },
 	{ "presets", presets_main, "list the built-in sets of hosts" },
 	{ "check", check_main, "is a policy valid, and is it wise?" },

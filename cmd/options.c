@@ -21,6 +21,7 @@ enum option_code {
 	OPT_POLICY,
 	OPT_OBSERVE,
 	OPT_LOG,
+	OPT_KEY,
 	OPT_NAME,
 	OPT_USER,
 	OPT_QUIET,
@@ -42,6 +43,7 @@ enum option_code {
 		{ "policy", required_argument, NULL, OPT_POLICY }, \
 		{ "observe", no_argument, NULL, OPT_OBSERVE },     \
 		{ "log", required_argument, NULL, OPT_LOG },       \
+		{ "key", required_argument, NULL, OPT_KEY },       \
 		{ "name", required_argument, NULL, OPT_NAME },     \
 		{ "quiet", no_argument, NULL, OPT_QUIET },         \
 		{ "json", no_argument, NULL, OPT_JSON },           \
@@ -85,6 +87,9 @@ static const char common_help[] =
 	"session under\n"
 	"                    $XDG_STATE_HOME/sallyport; for root "
 	"/var/log/sallyport)\n"
+	"  --key FILE        what signs the log; see `sallyport key --help` (made "
+	"by the\n"
+	"                    first session that needs one)\n"
 	"  --name NAME       a name for the session, in its records\n"
 	"  --quiet           no summary at the end\n"
 	"  --json            the summary as JSON\n"
@@ -231,6 +236,9 @@ static void apply(enum options_for which, struct options *o, int code)
 		break;
 	case OPT_LOG:
 		o->log_dir = optarg;
+		break;
+	case OPT_KEY:
+		o->key = optarg;
 		break;
 	case OPT_NAME:
 		o->name = optarg;

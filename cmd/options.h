@@ -16,7 +16,7 @@
 struct options {
 	struct policy_choice policy;
 	struct bundle bundle; /* of it, as read at the start */
-	const char *log_dir, *name, *user;
+	const char *log_dir, *key, *name, *user;
 	bool quiet, json, verbose;
 	unsigned timeout_ms; /* 0: none */
 	char **argv;	     /* run: the command */

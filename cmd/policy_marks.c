@@ -23,9 +23,9 @@
 #include "base/cleanup.h"
 #include "cmd/session.h"
 
-#define NOTES	  "masked"
-#define NOTE_MAX  ((size_t)1 << 20)
-#define ENTRY_MAX (PATH_MAX + 64)
+#define NOTES	      "masked"
+#define MARK_NOTE_MAX ((size_t)1 << 20)
+#define ENTRY_MAX     (PATH_MAX + 64)
 
 struct identity {
 	uint64_t dev, ino, born;
@@ -178,14 +178,14 @@ static int read_note(int dir, const char *name, char **ret_text, size_t *ret)
 {
 	AUTO_FD int fd = openat(dir, name,
 				O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	AUTO_FREE char *text = malloc(NOTE_MAX);
+	AUTO_FREE char *text = malloc(MARK_NOTE_MAX);
 	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
 	if (!text)
 		return -ENOMEM;
-	n = read(fd, text, NOTE_MAX);
+	n = read(fd, text, MARK_NOTE_MAX);
 	if (n < 0)
 		return -errno;
 	*ret_text = STEAL(text);

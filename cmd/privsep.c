@@ -53,7 +53,8 @@ static bool ledger_start_ok(const struct msg *msg)
 static bool ledger_file_ok(const struct msg *msg)
 {
 	return msg->ledger_file.file < LEDGER_FILE_COUNT &&
-	       TEXT_OK(msg->ledger_file.name);
+	       TEXT_OK(msg->ledger_file.name) &&
+	       msg->ledger_file.ephemeral <= 1;
 }
 
 static bool ledger_earlier_ok(const struct msg *msg)

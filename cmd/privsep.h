@@ -81,8 +81,10 @@ enum ledger_file {
 };
 
 struct msg_ledger_file {
-	uint32_t file;	/* enum ledger_file */
-	char name[256]; /* of the key; else "" */
+	uint32_t file;	   /* enum ledger_file */
+	char name[256];	   /* of the key; else "" */
+	uint8_t ephemeral; /* the key: made for this session, and kept nowhere
+			    */
 };
 
 struct msg_ledger_earlier {

@@ -81,9 +81,8 @@ static void start_children(struct run *run)
 	w->bundle = &run->options.bundle;
 	w->policy = run->session.policy;
 	w->boundary = "netns";
-	w->log = steal_fd(&run->session.log_fd);
-	snprintf(w->session, sizeof(w->session), "%s", run->session.id);
-	snprintf(w->name, sizeof(w->name), "%s", run->session.name);
+	w->session = &run->session;
+	w->command = run->options.argv[0];
 	err = warden_start(w);
 	if (err)
 		die(EXIT_SALLYPORT, "starting gate and ledger: %s",
@@ -294,9 +293,19 @@ static void settle_policy(struct run *run)
 	warden_finding(&run->warden, text);
 }
 
+static enum ended_by ended_by(const struct run *run)
+{
+	if (run->timed_out)
+		return ENDED_TIMEOUT;
+	if (run->failed)
+		return ENDED_FAILED;
+	return run->signal ? ENDED_SIGNAL : ENDED_EXIT;
+}
+
 static int finish(struct run *run)
 {
 	static struct tally tally;
+	struct warden_end end = { .ended = ended_by(run) };
 	char detail[64];
 	struct audit_event event = { .kind = EVENT_SESSION_CLOSE,
 				     .sandbox = 1,
@@ -313,15 +322,23 @@ static int finish(struct run *run)
 		run->status = 128 + run->signal;
 	snprintf(detail, sizeof(detail), "exit status %d%s", run->status,
 		 run->timed_out ? " (timeout)" : "");
-	err = warden_finish(&run->warden, &event, &tally);
+	end.status = run->status;
+	err = warden_finish(&run->warden, &event, &end, &tally);
 	if (err)
 		log_err("the log may be incomplete: %s: %s", run->session.log,
 			strerror(-err));
 	if (run->timed_out)
 		log_err("the command was ended after its time limit");
 	if (!run->options.quiet)
-		summary_print(stderr, &tally, run->session.policy_text,
-			      run->session.log, run->options.json);
+		summary_print(
+			stderr, &tally,
+			&(struct summary){ .policy = run->session.policy_text,
+					   .log = run->session.log,
+					   .dir = run->session.dir,
+					   .boundary = true,
+					   .held = end.held,
+					   .receipt = end.receipt },
+			run->options.json);
 	return err && run->status == 0 ? EXIT_SALLYPORT : run->status;
 }
 

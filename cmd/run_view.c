@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * run_view.c - what a later session will trust must not be in the reach of this
- * one: its log, its policy with all that it is made of, its configuration.
+ * one: its log, the key that signs it, its policy with all that it is made of,
+ * its configuration.
  *
  * Each is masked, and below the working directory, which the command may write
  * to, launch/view_args.c pins the way to it, so that nothing can be put in its
@@ -201,6 +202,21 @@ static void hide_config(struct run_view *view)
 	hide(view, path);
 }
 
+/* Who can read it signs as we do; who can write to its public half changes whom
+ * others trust. */
+static void hide_key(struct run_view *view, const struct options *options,
+		     const struct session *session)
+{
+	if (session->signing.ephemeral)
+		return;
+	if (options->key)
+		refuse_link(view, options->key);
+	refuse_link(view, session->signing.path);
+	refuse_names(session->signing.path);
+	hide(view, session->signing.path);
+	hide(view, session->signing.vkey);
+}
+
 static void hide_policy(struct run_view *view, const struct bundle *bundle)
 {
 	char path[PATH_MAX];
@@ -229,6 +245,7 @@ void run_view_choose(struct run_view *view, const struct options *options,
 	}
 	hide_config(view);
 	hide(view, "/etc/sallyport");
+	hide_key(view, options, session);
 	hide_policy(view, &options->bundle);
 	if (options->log_dir)
 		refuse_link(view, options->log_dir);

@@ -139,11 +139,9 @@ static void start(struct serve *serve)
 	w->bundle = &serve->options.bundle;
 	w->policy = serve->session.policy;
 	w->boundary = "external";
-	w->log = steal_fd(&serve->session.log_fd);
+	w->session = &serve->session;
 	w->failed = on_failed;
 	w->arg = serve;
-	snprintf(w->session, sizeof(w->session), "%s", serve->session.id);
-	snprintf(w->name, sizeof(w->name), "%s", serve->session.name);
 	err = warden_start(w);
 	if (!err)
 		err = warden_ready(w);
@@ -181,14 +179,23 @@ static int finish(struct serve *serve)
 				      .sandbox = 1,
 				      .verdict = { .allow = true },
 				      .detail = "serve" };
-	int err = warden_finish(&serve->warden, &closed, &tally);
+	struct warden_end end = {
+		.status = serve->failed ? EXIT_SALLYPORT : 0,
+		.ended = serve->failed ? ENDED_FAILED : ENDED_SIGNAL,
+	};
+	int err = warden_finish(&serve->warden, &closed, &end, &tally);
 
 	if (err)
 		log_err("the log may be incomplete: %s: %s", serve->session.log,
 			strerror(-err));
 	if (!serve->options.quiet)
-		summary_print(stderr, &tally, serve->session.policy_text,
-			      serve->session.log, serve->options.json);
+		summary_print(
+			stderr, &tally,
+			&(struct summary){ .policy = serve->session.policy_text,
+					   .log = serve->session.log,
+					   .dir = serve->session.dir,
+					   .receipt = end.receipt },
+			serve->options.json);
 	return err || serve->failed ? EXIT_SALLYPORT : 0;
 }
 

@@ -121,23 +121,9 @@ bool session_home(char *buf, size_t cap)
 	return true;
 }
 
-/* A log that is there already is kept, never written to. */
-static void keep_old(const struct session *s)
-{
-	char kept[PATH_MAX + 32];
-
-	for (unsigned i = 1; i < 10000; i++) {
-		snprintf(kept, sizeof(kept), "%s.%u", s->log, i);
-		/* In one step: another session may begin here just now. */
-		if (renameat2(AT_FDCWD, s->log, AT_FDCWD, kept,
-			      RENAME_NOREPLACE) == 0 ||
-		    errno != EEXIST)
-			return;
-	}
-}
-
 static void open_log(const struct options *options, struct session *s)
 {
+	char why[PATH_MAX + 256];
 	int err;
 
 	session_home(s->home, sizeof(s->home));
@@ -160,32 +146,30 @@ static void open_log(const struct options *options, struct session *s)
 	AUTO_FREE char *real = realpath(s->dir, NULL);
 	if (real)
 		snprintf(s->dir, sizeof(s->dir), "%s", real);
-	join(s->log, sizeof(s->log), s->dir, "audit.jsonl");
-	keep_old(s);
-	s->log_fd = open(s->log,
-			 O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC |
-				 O_NOFOLLOW,
-			 0600);
-	if (s->log_fd < 0)
+	join(s->log, sizeof(s->log), s->dir, LOG_DIR_RECORDS);
+	if (session_log_open(s->dir, &s->files, why, sizeof(why)))
 		die(EXIT_SALLYPORT,
-		    "%s: %s\nSay where the log goes with "
-		    "--log DIR.",
-		    s->log, strerror(errno));
+		    "%s\nSay where the log goes with --log DIR.", why);
+	if (s->files.has_earlier && !options->quiet)
+		log_warn("%s: an earlier log is there, and is kept in %s",
+			 s->dir, s->files.kept);
 }
 
 void session_open(const struct options *options, struct session *ret)
 {
-	*ret = (struct session){ .log_fd = -1 };
+	*ret = (struct session){ .signing = { .fd = -1 } };
 	build_policy(options, ret);
 	say_policy(options, ret);
 	make_id(ret);
 	snprintf(ret->name, sizeof(ret->name), "%s",
 		 options->name ? options->name : ret->id);
+	signing_open(options->key, options->quiet, &ret->signing);
 	open_log(options, ret);
 }
 
 void session_close(struct session *session)
 {
 	policy_unref(session->policy);
-	close_fd(&session->log_fd);
+	signing_close(&session->signing);
+	session_log_close(&session->files);
 }

@@ -8,6 +8,8 @@
 #include <limits.h>
 
 #include "cmd/options.h"
+#include "cmd/session_log.h"
+#include "cmd/signing.h"
 #include "policy/policy.h"
 
 struct session {
@@ -17,11 +19,13 @@ struct session {
 	char home[PATH_MAX]; /* all sessions: $XDG_STATE_HOME/sallyport */
 	struct policy *policy;
 	char policy_text[512]; /* the files it is made of, for people */
-	int log_fd;	       /* opened for appending, mode 0600 */
+	struct session_log files;
+	struct signing signing;
 };
 
-/* Builds the policy, names the session, makes its directory and opens its log;
- * dies with a message (EXIT_SALLYPORT) where that can't be done. */
+/* Builds the policy, names the session, makes its directory and the files of
+ * its log, and opens its key; dies with a message (EXIT_SALLYPORT) where that
+ * can't be done. */
 void session_open(const struct options *options, struct session *ret);
 void session_close(struct session *session);
 

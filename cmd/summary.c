@@ -8,9 +8,11 @@
  */
 #include "cmd/summary.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/log_dir.h"
 #include "audit/tally.h"
 #include "base/cleanup.h"
 #include "base/json.h"
@@ -247,9 +249,61 @@ static void print_sections(FILE *out, const struct tally_row *rows, size_t n)
 	}
 }
 
+/* A path that may be pasted after a command. */
+static void print_quoted(FILE *out, const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789/._-+,:@%=";
+
+	if (path[strspn(path, plain)] == '\0') {
+		fputs(path, out);
+		return;
+	}
+	fputc('\'', out);
+	for (; *path; path++) {
+		if (*path == '\'')
+			fputs("'\\''", out);
+		else
+			fputc(*path, out);
+	}
+	fputc('\'', out);
+}
+
+static void print_evidence(FILE *out, const struct tally *tally,
+			   const struct summary *summary)
+{
+	static const char *const held[] = {
+		[BOUNDARY_UNKNOWN] = "nobody can say whether it held",
+		[BOUNDARY_HELD] = "held, from the first to the last moment",
+		[BOUNDARY_RESTORED] =
+			"was touched, and put back while nothing could leave",
+		[BOUNDARY_BROKEN] = "did not hold: see the findings",
+	};
+
+	if (summary->boundary)
+		fprintf(out, "boundary: %s\n", held[summary->held]);
+	if (summary->log)
+		fprintf(out, "log: %s (%llu records)\n", summary->log,
+			(unsigned long long)tally->records);
+	if (!summary->dir)
+		return;
+	if (!summary->receipt) {
+		fputs("receipt: none, as the log was not closed in order\n",
+		      out);
+		return;
+	}
+	fprintf(out,
+		"receipt: %s/" LOG_DIR_RECEIPT "\n  verify: sallyport "
+		"verify ",
+		summary->dir);
+	print_quoted(out, summary->dir);
+	fputc('\n', out);
+}
+
 static void print_table(FILE *out, const struct tally *tally,
 			const struct tally_row *rows, size_t n,
-			const char *policy, const char *log_path)
+			const struct summary *summary)
 {
 	char text[512];
 
@@ -257,11 +311,10 @@ static void print_table(FILE *out, const struct tally *tally,
 		n ? "what left, and what did not"
 		  : "nothing was reached, nothing was refused");
 	print_sections(out, rows, n);
-	if (policy)
-		fprintf(out, "policy: %s\n", clean(policy, text, sizeof(text)));
-	if (log_path)
-		fprintf(out, "log: %s (%llu records)\n", log_path,
-			(unsigned long long)tally->records);
+	if (summary->policy)
+		fprintf(out, "policy: %s\n",
+			clean(summary->policy, text, sizeof(text)));
+	print_evidence(out, tally, summary);
 }
 
 static void json_row(struct json *j, const struct tally_row *row)
@@ -312,19 +365,40 @@ static void json_section(struct json *j, const char *name, enum section section,
 	json_close(j, ']');
 }
 
+static void json_evidence(struct json *j, const struct summary *summary)
+{
+	static const char *const held[] = {
+		[BOUNDARY_UNKNOWN] = "unknown",
+		[BOUNDARY_HELD] = "held",
+		[BOUNDARY_RESTORED] = "restored",
+		[BOUNDARY_BROKEN] = "broken",
+	};
+	char path[PATH_MAX + 32];
+
+	json_text(j, "boundary", held[summary->held]);
+	if (!summary->receipt || !summary->dir)
+		return;
+	snprintf(path, sizeof(path), "%s/" LOG_DIR_RECEIPT, summary->dir);
+	json_text(j, "receipt", path);
+}
+
 static void print_json(FILE *out, const struct tally *tally,
 		       const struct tally_row *rows, size_t n,
-		       const char *policy, const char *log_path)
+		       const struct summary *summary)
 {
-	size_t cap = (n + 1) * ROW_JSON_MAX +
-		     6 * (log_path ? strlen(log_path) : 0) +
-		     6 * (policy ? strlen(policy) : 0);
+	const char *const texts[] = { summary->policy, summary->log,
+				      summary->dir };
+	size_t cap = (n + 1) * ROW_JSON_MAX;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		cap += texts[i] ? 6 * strlen(texts[i]) : 0;
 	AUTO_FREE char *buf = malloc(cap);
 	struct json j = json_of(buf, buf ? cap : 0);
 
 	json_open(&j, NULL, '{');
-	json_text(&j, "policy", policy);
-	json_text(&j, "log", log_path);
+	json_text(&j, "policy", summary->policy);
+	json_text(&j, "log", summary->log);
+	json_evidence(&j, summary);
 	json_uint(&j, "records", tally->records);
 	json_section(&j, "reached", REACHED, rows, n);
 	json_section(&j, "would_be_refused", OBSERVED, rows, n);
@@ -339,8 +413,8 @@ static void print_json(FILE *out, const struct tally *tally,
 		fprintf(out, "%.*s\n", (int)j.len, buf);
 }
 
-void summary_print(FILE *out, const struct tally *tally, const char *policy,
-		   const char *log_path, bool json)
+void summary_print(FILE *out, const struct tally *tally,
+		   const struct summary *summary, bool json)
 {
 	AUTO_FREE struct tally_row *rows = calloc(TALLY_MAX, sizeof(*rows));
 	size_t n = rows ? fold(tally, rows) : 0;
@@ -348,8 +422,8 @@ void summary_print(FILE *out, const struct tally *tally, const char *policy,
 	if (!rows)
 		fprintf(out, json ? "{}\n" : "no memory for the summary\n");
 	else if (json)
-		print_json(out, tally, rows, n, policy, log_path);
+		print_json(out, tally, rows, n, summary);
 	else
-		print_table(out, tally, rows, n, policy, log_path);
+		print_table(out, tally, rows, n, summary);
 	fflush(out);
 }

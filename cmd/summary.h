@@ -8,12 +8,23 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "cmd/privsep.h"
+
 struct tally;
 
+/* Beside the tally. Any text may be NULL. */
+struct summary {
+	const char *policy;
+	const char *log, *dir; /* audit.jsonl, and what it is in */
+	bool boundary;	       /* there was one of ours: */
+	enum boundary_held held;
+	bool receipt;
+};
+
 /* A table: hosts reached, what was refused, why and how to allow it, findings,
- * what the policy is, where the log is. With @json one line of JSON that has
- * every row. @policy and @log_path may be NULL. */
-void summary_print(FILE *out, const struct tally *tally, const char *policy,
-		   const char *log_path, bool json);
+ * what the policy is, whether the boundary held, where the log and the receipt
+ * are. With @json one line of JSON that has every row. */
+void summary_print(FILE *out, const struct tally *tally,
+		   const struct summary *summary, bool json);
 
 #endif

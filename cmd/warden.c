@@ -25,6 +25,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/sandbox_file.h"
+#include "cmd/session.h"
 #include "cmd/upstream.h"
 #include "cmd/warden_give.h"
 #include "launch/isolate.h"
@@ -202,12 +203,26 @@ static void on_gate_message(evutil_socket_t fd, short what, void *arg)
 		kill(w->gate.pid, SIGKILL);
 }
 
+static void on_ledger_message(evutil_socket_t fd, short what, void *arg)
+{
+	struct warden *w = arg;
+
+	(void)fd;
+	(void)what;
+	if (warden_take_ledger(w) == 0)
+		return;
+	/* Nonsense: it dies, and its pidfd tells. */
+	drop_event(&w->ledger_event);
+	kill(w->ledger.pid, SIGKILL);
+}
+
 static void on_ledger_died(evutil_socket_t fd, short what, void *arg)
 {
 	struct warden *w = arg;
 
 	(void)fd;
 	(void)what;
+	drop_event(&w->ledger_event);
 	drop_event(&w->ledger_died);
 	/* The gate has seen it too: nothing new leaves. */
 	session_failed(w, "the ledger died: nothing leaves any more");
@@ -270,15 +285,19 @@ int warden_attach(struct warden *w, struct event_base *base)
 	int err;
 
 	w->base = base;
+	if (w->gateway)
+		w->watched.held = BOUNDARY_HELD;
 	err = watch_gate(w);
 	if (err)
 		return err;
 	w->ledger_died = watch(w, w->ledger.pidfd, on_ledger_died);
+	w->ledger_event = watch(w, w->ledger.sock, on_ledger_message);
 	w->uplink_event = watch(w, w->watch_fd, on_uplink_changed);
 	w->resolv_event = event_new(base, -1, EV_PERSIST, on_resolv_time, w);
 	w->flows_event = evtimer_new(base, warden_on_flows_time, w);
-	if (!w->flows_event || !w->ledger_died || !w->uplink_event ||
-	    !w->resolv_event || event_add(w->resolv_event, &often))
+	if (!w->flows_event || !w->ledger_died || !w->ledger_event ||
+	    !w->uplink_event || !w->resolv_event ||
+	    event_add(w->resolv_event, &often))
 		return -ENOMEM;
 	return 0;
 }
@@ -290,12 +309,18 @@ int warden_record(struct warden *w, const struct audit_event *event)
 	return audit_submit_sync(w->record_sock, event, ++w->record_seq);
 }
 
+enum boundary_held warden_held(const struct warden *w)
+{
+	return w->gateway ? w->watched.held : BOUNDARY_UNKNOWN;
+}
+
 /* --- the end ------------------------------------------------------------- */
 
 static void drop_events(struct warden *w)
 {
 	drop_event(&w->gate_event);
 	drop_event(&w->gate_died);
+	drop_event(&w->ledger_event);
 	drop_event(&w->ledger_died);
 	drop_event(&w->uplink_event);
 	drop_event(&w->resolv_event);
@@ -318,52 +343,48 @@ static void end_child(struct child *child, int timeout_ms)
 	reap(child);
 }
 
-static int take_tally(struct warden *w, struct tally *ret)
+/* What was written has its place on the disk; the receipt gets its name. */
+static int settle_log(struct warden *w, const struct warden_end *end)
 {
-	struct pollfd ready = { .fd = w->ledger.sock, .events = POLLIN };
-	struct msg msg;
+	int err = session_log_finish(&w->session->files, end->receipt);
 
-	for (;;) {
-		int got = poll(&ready, 1, WARDEN_CHILD_MS);
-
-		if (got <= 0)
-			return got < 0 ? -errno : -ETIMEDOUT;
-		got = msg_recv(w->ledger.sock, &msg, 0);
-		if (got <= 0)
-			return got < 0 ? got : -EIO;
-		close_fd(&msg.fd);
-		if (msg.type == MSG_TALLY_DONE) {
-			ret->records = msg.tally_done.records;
-			return 0;
-		}
-		if (msg.type != MSG_TALLY_ROW || ret->rows == TALLY_MAX)
-			return -EBADMSG;
-		ret->row[ret->rows++] = msg.tally_row;
-	}
+	if (err)
+		log_err("%s: the receipt: %s", w->session->dir, strerror(-err));
+	return err;
 }
 
 int warden_finish(struct warden *w, const struct audit_event *last,
-		  struct tally *ret_tally)
+		  struct warden_end *end, struct tally *ret_tally)
 {
 	int err = 0;
 
 	/* Not all of it: a long table, of which one row or two get used. */
 	ret_tally->rows = 0;
 	ret_tally->records = 0;
+	end->receipt = false;
 	drop_events(w);
 	end_child(&w->gate, GATE_END_MS);
-	if (last)
-		err = warden_record(w, last);
+	if (last) {
+		err = warden_tell_end(w, end);
+		if (!err)
+			err = warden_record(w, last);
+	}
 	if (!err)
 		err = msg_send(w->ledger.sock, MSG_LEDGER_FINISH, NULL, -1);
 	if (!err)
-		err = take_tally(w, ret_tally);
+		err = warden_take_tally(w, end, ret_tally);
 	/* With its tally sent, all is on the disk: it needs no time to end, and
 	 * warden_close() takes its status later. */
 	if (!err)
 		kill(w->ledger.pid, SIGKILL);
 	else
 		end_child(&w->ledger, WARDEN_CHILD_MS);
+	if (err)
+		end->receipt = false;
+	if (settle_log(w, end)) {
+		end->receipt = false;
+		return err ? err : -EIO;
+	}
 	return err;
 }
 
@@ -378,5 +399,4 @@ void warden_close(struct warden *w)
 	close_fd(&w->policy_fd);
 	close_fd(&w->lease_fd);
 	close_fd(&w->watch_fd);
-	close_fd(&w->log);
 }

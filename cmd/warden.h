@@ -11,10 +11,12 @@
 
 #include "cmd/gateway.h"
 #include "cmd/privsep.h"
+#include "cmd/warden_boundary.h"
 #include "launch/child.h"
 #include "policy/bundle.h"
 
 struct event_base;
+struct session;
 struct event;
 struct tally;
 
@@ -30,10 +32,10 @@ struct warden {
 	bool root; /* children get uids of their own; else user namespaces */
 	const struct bundle *bundle; /* only read until it has started */
 	struct policy *policy;	     /* a reference of its own from there on */
-	char session[64], name[64];
-	const char *boundary;			  /* "netns", "external" */
-	int log;				  /* audit.jsonl; taken */
-	struct gateway *gateway;		  /* NULL under `serve` */
+	struct session *session;     /* its key, and the files of its log */
+	const char *command;	     /* NULL under `serve` */
+	const char *boundary;	     /* "netns", "external" */
+	struct gateway *gateway;     /* NULL under `serve` */
 	struct endpoint bound[GATE_SOCKET_COUNT]; /* `serve`: its addresses */
 	int socket[GATE_SOCKET_COUNT];		  /* for the gate; -1: none */
 	struct ip answer;
@@ -52,9 +54,10 @@ struct warden {
 	unsigned starts;	     /* of the gate */
 	time_t crash[WARDEN_CRASHES_MAX];
 	struct event_base *base;
-	struct event *gate_event, *gate_died, *ledger_died, *uplink_event,
-		*resolv_event, *flows_event;
+	struct event *gate_event, *gate_died, *ledger_event, *ledger_died,
+		*uplink_event, *resolv_event, *flows_event;
 	struct msg_gate_servers servers;
+	struct boundary watched;
 };
 
 /* Starts both children; they load while the caller does other things. */
@@ -81,10 +84,22 @@ int warden_reload(struct warden *warden, const struct bundle *bundle,
 /* A finding of our own, with a text for people. */
 void warden_finding(struct warden *warden, const char *text);
 
-/* Ends the gate, then (after @last, if any) the ledger; its tally. 0 or -errno:
- * then records may be missing. */
+/* What a session came to, beside its tally. */
+struct warden_end {
+	int status;	     /* in: exit status */
+	enum ended_by ended; /* in */
+	/* Out: */
+	enum boundary_held held;
+	bool receipt; /* there is one */
+};
+
+/* Ends the gate, then, after the facts of @end and the record @last, the
+ * ledger; its tally. 0 or -errno: then records may be missing. */
 int warden_finish(struct warden *warden, const struct audit_event *last,
-		  struct tally *ret_tally);
+		  struct warden_end *end, struct tally *ret_tally);
+
+/* Did the boundary hold so far? After warden_finish() began: to the end. */
+enum boundary_held warden_held(const struct warden *warden);
 
 void warden_close(struct warden *warden);
 

@@ -10,9 +10,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/time.h>
 
 #include "base/cleanup.h"
+#include "cmd/session.h"
 #include "cmd/upstream.h"
 #include "cmd/warden.h"
 #include "launch/isolate.h"
@@ -54,24 +56,72 @@ int warden_await(const struct child *child, enum msg_type type)
 	return msg.type == type ? 0 : -EBADMSG;
 }
 
+#define COPY(to, from) snprintf(to, sizeof(to), "%s", from)
+
+static void describe(const struct warden *w, struct msg_ledger_start *start)
+{
+	const struct log_settings *log = policy_log(w->policy);
+	const struct session *session = w->session;
+
+	COPY(start->session, session->id);
+	COPY(start->sandbox_name, session->name);
+	COPY(start->policy_digest, policy_digest(w->policy));
+	snprintf(start->policy_name, sizeof(start->policy_name), "%.63s",
+		 policy_name(w->policy));
+	COPY(start->boundary, w->boundary);
+	COPY(start->separation, w->root ? "uid" : "namespace");
+	COPY(start->policy_files, session->policy_text);
+	if (w->gateway)
+		COPY(start->ruleset_digest, w->gateway->digest);
+	if (w->command)
+		snprintf(start->command, sizeof(start->command), "%.127s",
+			 w->command);
+	if (w->root)
+		start->uid = start->gid = ISOLATE_UID_LEDGER;
+	start->sign_every = log->sign_every;
+	start->durable = log->durable;
+	start->rotate_bytes = log->rotate_bytes;
+	start->rotate_s = log->rotate_s;
+}
+
+/* It is the ledger's from then on. */
+static int give_file(struct warden *w, enum ledger_file which, int *fd)
+{
+	const struct signing *signing = &w->session->signing;
+	struct msg_ledger_file file = { .file = which };
+	int err;
+
+	if (which == LEDGER_KEY) {
+		COPY(file.name, signing->name);
+		file.ephemeral = signing->ephemeral;
+	}
+	err = msg_send(w->ledger.sock, MSG_LEDGER_FILE, &file, *fd);
+	close_fd(fd);
+	return err;
+}
+
 int warden_give_ledger(struct warden *w)
 {
+	struct session_log *log = &w->session->files;
 	struct msg_ledger_start start = { 0 };
 	int err;
 
-	snprintf(start.session, sizeof(start.session), "%s", w->session);
-	snprintf(start.sandbox_name, sizeof(start.sandbox_name), "%s", w->name);
-	snprintf(start.policy_digest, sizeof(start.policy_digest), "%s",
-		 policy_digest(w->policy));
-	snprintf(start.policy_name, sizeof(start.policy_name), "%.63s",
-		 policy_name(w->policy));
-	snprintf(start.boundary, sizeof(start.boundary), "%s", w->boundary);
-	if (w->root)
-		start.uid = start.gid = ISOLATE_UID_LEDGER;
-	err = msg_send(w->ledger.sock, MSG_LEDGER_START, &start, w->log);
+	describe(w, &start);
+	err = msg_send(w->ledger.sock, MSG_LEDGER_START, &start, log->records);
+	close_fd(&log->records);
+	if (err ||
+	    (err = give_file(w, LEDGER_CHECKPOINTS, &log->checkpoints)) ||
+	    (err = give_file(w, LEDGER_RECEIPT, &log->receipt)) ||
+	    (err = give_file(w, LEDGER_VKEY, &log->vkey)) ||
+	    (err = give_file(w, LEDGER_KEY, &w->session->signing.fd)))
+		return err;
+	if (log->has_earlier)
+		err = msg_send(w->ledger.sock, MSG_LEDGER_EARLIER,
+			       &log->earlier, -1);
+	if (!err)
+		err = msg_send(w->ledger.sock, MSG_LEDGER_GO, NULL, -1);
 	if (err)
 		return err;
-	close_fd(&w->log);
 	w->record_sock = ledger_link(w, true);
 	return w->record_sock < 0 ? w->record_sock : 0;
 }

@@ -10,9 +10,11 @@
 
 struct bundle;
 struct child;
+struct tally;
 struct warden;
+struct warden_end;
 
-/* The ledger: who it writes for, the log, and our own line to it. 0 or
+/* The ledger: whose log it is, its files, the key, and our own line to it. 0 or
  * -errno. */
 int warden_give_ledger(struct warden *warden);
 
@@ -37,6 +39,17 @@ int warden_take_message(struct warden *warden, struct msg *msg);
 void warden_flush_flows(struct warden *warden);
 /* The rest of it. */
 void warden_on_flows_time(int fd, short what, void *warden);
+
+/* warden_log.c: does what the ledger asks for. 0, also where that can't be;
+ * -errno where it makes no sense. */
+int warden_take_ledger(struct warden *warden);
+/* Tells it how the session ended: before the last record. Fills in @end->held.
+ * 0 or -errno. */
+int warden_tell_end(struct warden *warden, struct warden_end *end);
+/* Takes its last words, after MSG_LEDGER_FINISH; fills in @end->receipt. 0 or
+ * -errno. */
+int warden_take_tally(struct warden *warden, struct warden_end *end,
+		      struct tally *ret_tally);
 
 /* Replaces a gate that is dead or dying. 0, or -errno: the session has failed,
  * and was told so. */

@@ -112,6 +112,9 @@ static const char *const gate_only[] = {
 	"getpeername", "setsockopt", "splice", "tee",
 };
 
+/* The log of all sessions is appended to by one ledger at a time. */
+static const char *const ledger_only[] = { "flock" };
+
 /* There is no file: libraries that look for their settings are told so, and
  * take their defaults, where EPERM would make some of them fail. */
 static const char *const absent[] = {
@@ -286,5 +289,8 @@ int filter_write_child(enum isolate_role role, scmp_filter_ctx *ret_ctx)
 				    ARRAY_SIZE(gate_only));
 	if (r == 0 && role == ISOLATE_GATE)
 		r = add_sockets(ctx);
+	if (r == 0 && role == ISOLATE_LEDGER)
+		r = filter_add_list(ctx, SCMP_ACT_ALLOW, ledger_only,
+				    ARRAY_SIZE(ledger_only));
 	return r;
 }

@@ -21,7 +21,9 @@ enum said { SAID_NOTHING, SAID_NO, SAID_YES };
 struct settings {
 	enum said is_public, observes, answers_real;
 	struct limits limits;
-	struct log_settings log;
+	enum said sign_every, durable; /* log: */
+	uint64_t rotate_bytes;
+	uint32_t rotate_s;
 	char name[65];
 	bool upstream_given, upstream_system;
 	unsigned upstream_line, upstream_column;

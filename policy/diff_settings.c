@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * diff_settings.c - what a policy says once, about everything: defaults,
- * limits, which answers are permitted or denied.
+ * limits, how it is recorded, which answers are permitted or denied.
  */
 #include <stdio.h>
 #include <string.h>
@@ -67,6 +67,37 @@ static void limits(struct differ *d, const struct limits *was,
 	       is->dns_per_second);
 	bytes(d, "limits.upload", was->budget[UP], is->budget[UP]);
 	bytes(d, "limits.download", was->budget[DOWN], is->budget[DOWN]);
+}
+
+/* How it is recorded makes no host reachable. */
+static void otherwise(struct differ *d, const char *what, const char *was,
+		      const char *is)
+{
+	if (strcmp(was, is) != 0)
+		changed(d, what, DIFF_OTHERWISE, was, is);
+}
+
+static const char *age(uint32_t s, char *buf, size_t cap)
+{
+	if (!s)
+		return "any age";
+	snprintf(buf, cap, "%us", s);
+	return buf;
+}
+
+static void records(struct differ *d, const struct log_settings *was,
+		    const struct log_settings *is)
+{
+	char a[40], b[40];
+
+	otherwise(d, "log.sign", was->sign_every ? "every" : "batch",
+		  is->sign_every ? "every" : "batch");
+	otherwise(d, "log.durability", was->durable ? "record" : "batch",
+		  is->durable ? "record" : "batch");
+	otherwise(d, "log.rotate", size_format(was->rotate_bytes, a, sizeof(a)),
+		  size_format(is->rotate_bytes, b, sizeof(b)));
+	otherwise(d, "log.rotate_after", age(was->rotate_s, a, sizeof(a)),
+		  age(is->rotate_s, b, sizeof(b)));
 }
 
 static void upstream_text(const struct policy *policy, char *buf, size_t cap)
@@ -174,6 +205,7 @@ void diff_settings(struct differ *d)
 			is->answers_real ? "real" : "synthetic");
 	upstream(d);
 	limits(d, &was->limits, &is->limits);
+	records(d, &was->log, &is->log);
 	for (int of = WAS; of <= IS; of++) {
 		permits(d, of);
 		denials(d, of);

@@ -26,13 +26,14 @@ enum {
 	T_ALLOW,
 	T_DENY,
 	T_LIMITS,
+	T_LOG,
 	T_COUNT
 };
 static const char *const top_keys[T_COUNT] = {
 	[T_VERSION] = "version", [T_NAME] = "name",	  [T_NOTE] = "note",
 	[T_EXTENDS] = "extends", [T_DEFAULT] = "default", [T_MODE] = "mode",
 	[T_DNS] = "dns",	 [T_ALLOW] = "allow",	  [T_DENY] = "deny",
-	[T_LIMITS] = "limits",
+	[T_LIMITS] = "limits",	 [T_LOG] = "log",
 };
 
 /* --- whom it extends ----------------------------------------------------- */
@@ -200,6 +201,8 @@ static int load_own(const struct loader *l, const struct node *const v[],
 		ret = load_dns(l, v[T_DNS], own);
 	if (ret == 0)
 		ret = load_limits(l, v[T_LIMITS], own);
+	if (ret == 0)
+		ret = load_log(l, v[T_LOG], own);
 	return ret;
 }
 

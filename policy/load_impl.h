@@ -4,7 +4,7 @@
  *
  *	load.c		a file: its keys, whom it extends
  *	load_keys.c	mappings into known keys; complaints
- *	load_settings.c	what is said once: name, default, dns, limits
+ *	load_settings.c	what is said once: name, default, dns, limits, log
  *	load_rule.c	an entry of allow or deny
  *	load_extras.c	the keys of an entry beside where it leads
  */
@@ -61,6 +61,9 @@ int load_dns(const struct loader *l, const struct node *map,
 	     struct settings *settings);
 int load_limits(const struct loader *l, const struct node *map,
 		struct settings *settings);
+
+int load_log(const struct loader *l, const struct node *map,
+	     struct settings *settings);
 
 int load_budget(const struct loader *l, const struct node *node,
 		const char *what, uint64_t *ret_bytes);

@@ -9,6 +9,9 @@
 #include "policy/load_impl.h"
 #include "policy/values.h"
 
+/* Smaller parts would hardly hold a record or two. */
+#define ROTATE_MIN (64u << 10)
+
 /* What dns/lease.h has room for. */
 #define NAMES_MAX 4000
 
@@ -171,5 +174,66 @@ int load_limits(const struct loader *l, const struct node *map,
 		ret = load_budget(l, v[5], keys[5], &limits->budget[UP]);
 	if (ret == 0)
 		ret = load_budget(l, v[6], keys[6], &limits->budget[DOWN]);
+	return ret;
+}
+
+static int load_rotate(const struct loader *l, const struct node *node,
+		       uint64_t *ret_bytes)
+{
+	const char *why;
+	int ret;
+
+	if (!node)
+		return 0;
+	ret = expect_scalar(l, node, "rotate");
+	if (ret < 0)
+		return ret;
+	why = value_size_from(node->text, ROTATE_MIN,
+			      "a part of a log is 64 KiB or more", ret_bytes);
+	return why ? load_fault(l, node, "rotate", why) : 0;
+}
+
+static int load_rotate_after(const struct loader *l, const struct node *node,
+			     uint32_t *ret_s)
+{
+	const char *why;
+	int ret;
+
+	if (!node)
+		return 0;
+	ret = expect_scalar(l, node, "rotate_after");
+	if (ret < 0)
+		return ret;
+	why = value_duration(node->text, ret_s);
+	return why ? load_fault(l, node, "rotate_after", why) : 0;
+}
+
+int load_log(const struct loader *l, const struct node *map,
+	     struct settings *settings)
+{
+	enum { L_SIGN, L_DURABILITY, L_ROTATE, L_ROTATE_AFTER, L_COUNT };
+	static const char *const keys[L_COUNT] = { "sign", "durability",
+						   "rotate", "rotate_after" };
+	static const char *const signs[] = { "batch", "every" };
+	static const char *const durable[] = { "batch", "record" };
+	const struct node *v[L_COUNT];
+	int ret;
+
+	if (!map)
+		return 0;
+	ret = expect_map(l, map, "'log'");
+	if (ret == 0)
+		ret = load_keys(l, map, keys, L_COUNT, v);
+	if (ret == 0)
+		ret = load_said(l, v[L_SIGN], "sign", signs,
+				&settings->sign_every);
+	if (ret == 0)
+		ret = load_said(l, v[L_DURABILITY], "durability", durable,
+				&settings->durable);
+	if (ret == 0)
+		ret = load_rotate(l, v[L_ROTATE], &settings->rotate_bytes);
+	if (ret == 0)
+		ret = load_rotate_after(l, v[L_ROTATE_AFTER],
+					&settings->rotate_s);
 	return ret;
 }

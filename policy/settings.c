@@ -19,6 +19,8 @@ static const struct limits default_limits = {
 	.dns_per_second = 200,
 };
 
+#define ROTATE_BYTES 1000000000 /* a part that tools can still open */
+
 static void stricter(unsigned *to, unsigned more)
 {
 	if (more && (!*to || more < *to))
@@ -29,6 +31,23 @@ static void all_say(enum said *to, enum said more)
 {
 	if (*to == SAID_YES && more != SAID_YES)
 		*to = SAID_NO;
+}
+
+/* Evidence is not lost by another file that wants less of it. */
+static void one_says(enum said *to, enum said more)
+{
+	if (more == SAID_YES || *to == SAID_NOTHING)
+		*to = more;
+}
+
+static void add_log(struct settings *to, const struct settings *more)
+{
+	one_says(&to->sign_every, more->sign_every);
+	one_says(&to->durable, more->durable);
+	if (more->rotate_bytes &&
+	    (!to->rotate_bytes || more->rotate_bytes < to->rotate_bytes))
+		to->rotate_bytes = more->rotate_bytes;
+	stricter(&to->rotate_s, more->rotate_s);
 }
 
 static void copy_upstream(struct settings *to, const struct settings *from)
@@ -74,6 +93,7 @@ bool settings_add(struct settings *to, const struct settings *more)
 		    (!to->limits.budget[i] || bytes < to->limits.budget[i]))
 			to->limits.budget[i] = bytes;
 	}
+	add_log(to, more);
 	if (!*to->name)
 		memcpy(to->name, more->name, sizeof(to->name));
 	if (to->upstream_given && more->upstream_given)
@@ -101,9 +121,22 @@ static void inherit_limits(struct limits *to, const struct limits *from)
 			to->budget[i] = from->budget[i];
 }
 
+static void inherit_log(struct settings *to, const struct settings *from)
+{
+	if (to->sign_every == SAID_NOTHING)
+		to->sign_every = from->sign_every;
+	if (to->durable == SAID_NOTHING)
+		to->durable = from->durable;
+	if (!to->rotate_bytes)
+		to->rotate_bytes = from->rotate_bytes;
+	if (!to->rotate_s)
+		to->rotate_s = from->rotate_s;
+}
+
 void settings_inherit(struct settings *to, const struct settings *parents)
 {
 	inherit_limits(&to->limits, &parents->limits);
+	inherit_log(to, parents);
 	if (to->answers_real == SAID_NOTHING)
 		to->answers_real = parents->answers_real;
 	if (!*to->name)
@@ -119,6 +152,13 @@ void settings_apply(const struct settings *settings, struct policy *policy)
 	policy->is_public = settings->is_public == SAID_YES;
 	policy->observes = settings->observes == SAID_YES;
 	policy->answers_real = settings->answers_real == SAID_YES;
+	policy->log = (struct log_settings){
+		.sign_every = settings->sign_every == SAID_YES,
+		.durable = settings->durable == SAID_YES,
+		.rotate_bytes = settings->rotate_bytes ? settings->rotate_bytes
+						       : ROTATE_BYTES,
+		.rotate_s = settings->rotate_s,
+	};
 	policy->upstream_system =
 		!settings->upstream_given || settings->upstream_system;
 	memcpy(policy->upstream, settings->upstream, sizeof(policy->upstream));

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 
+#define DURATION_MAX_S (365u * 86400)
 #define SIZE_TEXT                                                    \
 	"it is a number of bytes, or one with kB, MB, GB, KiB, MiB " \
 	"or GiB: 10 MB"
@@ -47,7 +48,8 @@ static const char *digits(const char *at, uint64_t *ret)
 	return n ? at : NULL;
 }
 
-const char *value_size(const char *text, uint64_t *ret_bytes)
+const char *value_size_from(const char *text, uint64_t least, const char *small,
+			    uint64_t *ret_bytes)
 {
 	const uint64_t max = 1000000000000000;
 	uint64_t value;
@@ -60,15 +62,46 @@ const char *value_size(const char *text, uint64_t *ret_bytes)
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		if (strcmp(at, units[i].word) != 0)
 			continue;
-		if (value == 0)
-			return "nothing at all is no budget: leave it out, or "
-			       "deny the host";
 		if (value > max / units[i].bytes)
 			return "it is more than 1000 TB";
+		if (value * units[i].bytes < least)
+			return small;
 		*ret_bytes = value * units[i].bytes;
 		return NULL;
 	}
 	return SIZE_TEXT;
+}
+
+const char *value_size(const char *text, uint64_t *ret_bytes)
+{
+	return value_size_from(text, 1,
+			       "nothing at all is no budget: leave it out, or "
+			       "deny the host",
+			       ret_bytes);
+}
+
+const char *value_duration(const char *text, uint32_t *ret_s)
+{
+	static const struct {
+		const char *word;
+		uint32_t s;
+	} spans[] = { { "", 1 },
+		      { "s", 1 },
+		      { "m", 60 },
+		      { "h", 3600 },
+		      { "d", 86400 } };
+	uint64_t value;
+	const char *at = digits(text, &value);
+
+	for (size_t i = 0; at && i < ARRAY_SIZE(spans); i++) {
+		if (strcmp(at, spans[i].word) != 0)
+			continue;
+		if (value < 1 || value > DURATION_MAX_S / spans[i].s)
+			break;
+		*ret_s = (uint32_t)value * spans[i].s;
+		return NULL;
+	}
+	return "it is a whole number of s, m, h or d, from 1s to 365d: 24h";
 }
 
 bool value_count(const char *text, unsigned max, unsigned *ret)

@@ -12,6 +12,13 @@
 /* "1048576", "10 MB" (1000), "10MiB" (1024); 1 byte to 1000 TB. */
 const char *value_size(const char *text, uint64_t *ret_bytes);
 
+/* The same, but @least bytes; @small says what is wrong with less. */
+const char *value_size_from(const char *text, uint64_t least, const char *small,
+			    uint64_t *ret_bytes);
+
+/* "90", "90s", "15m", "24h", "7d"; 1 second to a year. */
+const char *value_duration(const char *text, uint32_t *ret_s);
+
 /* "2027-01-01T00:00:00Z", or "2027-01-01": its first second, in UTC. Seconds
  * since the epoch. RFC 3339, but UTC only. */
 const char *value_time(const char *text, int64_t *ret_s);

@@ -44,6 +44,8 @@ static struct audit_event full_event(void)
 		.duration_ms = 7,
 		.count = UINT32_MAX,
 		.detail = NULL,
+		.pid = UINT32_MAX,
+		.process = "nft",
 	};
 
 	assert_true(ip_parse("2001:db8::1", &event.dst_ip));
@@ -90,6 +92,8 @@ static void assert_same(const struct audit_event *a,
 	assert_true(a->duration_ms == b->duration_ms);
 	assert_int_equal(a->count, b->count);
 	assert_text(a->detail, b->detail);
+	assert_int_equal(a->pid, b->pid);
+	assert_text(a->process, b->process);
 }
 
 static void test_round_trip(void **state)

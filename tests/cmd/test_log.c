@@ -200,6 +200,9 @@ static void test_others(void **state)
 		      "were lost");
 	event.verdict = verdict_of(REASON_RULE);
 	expect(event, "event finding - - - - - - - records were lost");
+	event.kind = EVENT_RULESET;
+	event.detail = "the kernel's rules";
+	expect(event, "event ruleset - - - - - - - the kernel's rules");
 }
 
 /* Whole rows: time, alignment, what is cut, colours. */

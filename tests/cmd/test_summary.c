@@ -27,6 +27,15 @@ static int teardown(void **state)
 	return 0;
 }
 
+static struct summary facts = {
+	.policy = "p.yaml, evil\x1b\n.yaml",
+	.log = "/var/log/sallyport/x/audit.jsonl",
+	.dir = "/var/log/sallyport/x",
+	.boundary = true,
+	.held = BOUNDARY_HELD,
+	.receipt = true,
+};
+
 /* Inlined, gcc 12 takes what open_memstream() allocated for a local. */
 static __attribute__((noinline)) char *print(const struct tally *tally,
 					     bool json)
@@ -36,8 +45,7 @@ static __attribute__((noinline)) char *print(const struct tally *tally,
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	summary_print(out, tally, "p.yaml, evil\x1b\n.yaml",
-		      "/var/log/sallyport/x/audit.jsonl", json);
+	summary_print(out, tally, &facts, json);
 	fclose(out);
 	return text;
 }

@@ -37,6 +37,14 @@ dns: { answers: real, upstream: [system, 192.0.2.53, "192.0.2.53:5353", "2001:db
 ===
 limits: { connections: "1", connections_per_second: 2, names: 3, names_per_wildcard: 4, dns_per_second: 5, upload: 1 GB, download: 12 }
 ===
+log: {}
+===
+log: { sign: every, durability: record, rotate: 64 KiB, rotate_after: 24h }
+===
+log: { sign: batch, durability: batch, rotate: 65536, rotate_after: 1 }
+===
+log: { rotate: 1000 TB, rotate_after: 365d }
+===
 allow: [a.example, "*.a.example", localhost, _srv._tcp.example, A.Example., xn--bcher-kva.example]
 ===
 allow: [bücher.example, "*.παράδειγμα.example"]
@@ -200,6 +208,30 @@ limits: { connections: 0 }
 limits: { connections: 65536 }
 ===
 limits: { names: 4001 }
+===
+log: []
+===
+log: { file: x }
+===
+log: { sign: never }
+===
+log: { durability: every }
+===
+log: { rotate: 65535 }
+===
+log: { rotate: 0 }
+===
+log: { rotate: never }
+===
+log: { rotate_after: 0 }
+===
+log: { rotate_after: 0h }
+===
+log: { rotate_after: 1.5h }
+===
+log: { rotate_after: 1 h }
+===
+log: { rotate_after: 1w }
 ===
 allow: ["*"]
 ===

@@ -198,6 +198,12 @@ static const struct {
 	  "mode: observe\n",
 	  "~a.test:1-65535/3 wider expired -> let pass\n"
 	  "~a.test/4 wider expired -> let pass" },
+	{ "", "log: {sign: every, rotate: 64 MB, rotate_after: 24h}\n",
+	  "~log.sign/0 different batch -> every\n"
+	  "~log.rotate/0 different 1 GB -> 64 MB\n"
+	  "~log.rotate_after/0 different any age -> 86400s" },
+	{ "log: {durability: record}\n", "",
+	  "~log.durability/0 different record -> batch" },
 	{ "", "limits: {names: 10, upload: 1 GB}\n",
 	  "~limits.names/0 narrower 4000 -> 10\n"
 	  "~limits.upload/0 narrower unlimited -> 1 GB" },

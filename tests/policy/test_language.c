@@ -785,6 +785,59 @@ static void test_side_by_side(void **state)
 	}
 }
 
+static const struct log_settings *log_of(const char *a, const char *b,
+					 struct policy **ret_policy)
+{
+	const struct file both[] = {
+		{ BUNDLE_FILE, "a.yaml", a },
+		{ BUNDLE_FILE, "b.yaml", b },
+		{ BUNDLE_INCLUDED, "base.yaml",
+		  V "log: {sign: every, rotate: 2 MB, rotate_after: 2m}\n" },
+		{ 0, NULL, NULL },
+	};
+	struct policy_error err = { "" };
+
+	policy_unref(*ret_policy);
+	*ret_policy = NULL;
+	assert_int_equal(build_files(both, ret_policy, &err), 0);
+	return policy_log(*ret_policy);
+}
+
+static void test_log(void **state)
+{
+	static const char none[] = V "allow: []\n";
+	struct policy *policy = NULL;
+	const struct log_settings *log = log_of(none, none, &policy);
+
+	(void)state;
+	assert_false(log->sign_every || log->durable);
+	assert_int_equal(log->rotate_bytes, 1000000000);
+	assert_int_equal(log->rotate_s, 0);
+	/* Side by side the stricter of each, whichever comes first. */
+	for (int i = 0; i < 2; i++) {
+		const char *a = V "log: {sign: every, durability: batch, "
+				  "rotate: 64 KiB, rotate_after: 7d}\n";
+		const char *b = V "log: {sign: batch, durability: record, "
+				  "rotate: 5 GB, rotate_after: 24h}\n";
+
+		log = log_of(i ? b : a, i ? a : b, &policy);
+		assert_true(log->sign_every && log->durable);
+		assert_int_equal(log->rotate_bytes, 65536);
+		assert_int_equal(log->rotate_s, 86400);
+	}
+	/* A child's word wins, also for less. */
+	log = log_of(V "extends: [./base.yaml]\n"
+		       "log: {sign: batch, rotate: 1 TB}\n",
+		     none, &policy);
+	assert_false(log->sign_every || log->durable);
+	assert_true(log->rotate_bytes == 1000000000000);
+	assert_int_equal(log->rotate_s, 120);
+	log = log_of(V "extends: [./base.yaml]\n", none, &policy);
+	assert_true(log->sign_every);
+	assert_int_equal(log->rotate_bytes, 2000000);
+	policy_unref(policy);
+}
+
 static void test_observe_option(void **state)
 {
 	static const struct file files[] = {
@@ -941,6 +994,7 @@ int main(void)
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_extends),
 		cmocka_unit_test(test_side_by_side),
+		cmocka_unit_test(test_log),
 		cmocka_unit_test(test_observe_option),
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_one_list_often),

@@ -62,6 +62,49 @@ static void test_sizes(void **state)
 	}
 }
 
+static void test_durations(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t s; /* 0: none */
+	} rows[] = {
+		{ "1", 1 },
+		{ "90", 90 },
+		{ "90s", 90 },
+		{ "15m", 900 },
+		{ "24h", 86400 },
+		{ "7d", 604800 },
+		{ "007d", 604800 },
+		{ "365d", 31536000 },
+		{ "31536000", 31536000 },
+		{ "366d", 0 },
+		{ "31536001", 0 },
+		{ "8761h", 0 },
+		{ "0", 0 },
+		{ "0d", 0 },
+		{ "", 0 },
+		{ "s", 0 },
+		{ "1 h", 0 },
+		{ "1.5h", 0 },
+		{ "-1", 0 },
+		{ "1w", 0 },
+		{ "1H", 0 },
+		{ "1hh", 0 },
+		{ "9999999999999999d", 0 },
+		{ "4294967297", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		uint32_t s = 0;
+		const char *why = value_duration(rows[i].text, &s);
+
+		if (!why != !!rows[i].s || s != rows[i].s)
+			fail_msg("'%s' is %u (%s)", rows[i].text, s,
+				 why ? why : "ok");
+	}
+}
+
 static void test_times(void **state)
 {
 	static const struct {
@@ -258,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test(test_ambiguous),

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ledger_end.c - the last record but one, the receipt, the tally.
+ *
+ * The receipt speaks of a log that is whole, signed and on the disk. A session
+ * that was not closed, or of which the warden did not say how it ended, gets
+ * none: that there is no receipt says so.
+ */
+#include "cmd/ledger_end.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "audit/dsse.h"
+#include "audit/log_dir.h"
+#include "audit/receipt.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/ledger_log.h"
+#include "launch/child.h"
+
+static uint64_t counted(const struct msg_ledger_end *end)
+{
+	return end->spoofed + end->refused + end->ipv6 + end->forwarded;
+}
+
+int ledger_end_packets(struct ledger_log *log)
+{
+	uint64_t recorded = log->tally.sums.packets, left;
+	int r = 0;
+
+	if (!log->end.counted || counted(&log->end) <= recorded)
+		return 0;
+	log->unreported = counted(&log->end) - recorded;
+	for (left = log->unreported; left && r == 0;) {
+		struct audit_event event = {
+			.kind = EVENT_PACKET,
+			.verdict = { .reason = REASON_BYPASS },
+			.door = DOOR_TRANSPARENT,
+			.count =
+				left < UINT32_MAX ? (uint32_t)left : UINT32_MAX,
+			.detail = "counted by the kernel, not reported one by "
+				  "one",
+		};
+
+		r = ledger_log_write(log, &event);
+		left -= event.count;
+	}
+	return r;
+}
+
+/* --- the receipt ---------------------------------------------------------- */
+
+/* Once in a process: they need not be released. */
+static struct statement_subject subjects[LEDGER_PARTS_MAX + 3];
+static char names[LEDGER_PARTS_MAX][LOG_DIR_NAME_MAX];
+
+/* The parts of the log in their order, the policy, the ruleset. How many. */
+static size_t fill_subjects(const struct ledger_log *log, char last[DIGEST_HEX])
+{
+	size_t n = 0;
+
+	for (; n < log->parts; n++) {
+		snprintf(names[n], sizeof(names[n]), LOG_DIR_PART,
+			 (unsigned)n + 1);
+		subjects[n] = (struct statement_subject){ names[n],
+							  log->part_digest[n] };
+	}
+	writer_digest(log->writer, last);
+	subjects[n++] = (struct statement_subject){ LOG_DIR_RECORDS, last };
+	subjects[n++] = (struct statement_subject){ "policy",
+						    log->start.policy_digest };
+	if (*log->start.ruleset_digest)
+		subjects[n++] =
+			(struct statement_subject){ "ruleset",
+						    log->start.ruleset_digest };
+	return n;
+}
+
+static const char *const ended_words[] = {
+	[ENDED_EXIT] = "exit",
+	[ENDED_TIMEOUT] = "timeout",
+	[ENDED_SIGNAL] = "signal",
+	[ENDED_FAILED] = "failed",
+};
+static const char *const held_words[] = {
+	[BOUNDARY_UNKNOWN] = "unknown",
+	[BOUNDARY_HELD] = "held",
+	[BOUNDARY_RESTORED] = "restored",
+	[BOUNDARY_BROKEN] = "broken",
+};
+
+static void fill_session(const struct ledger_log *log, struct receipt *receipt)
+{
+	const struct msg_ledger_start *start = &log->start;
+	const struct msg_ledger_end *end = &log->end;
+
+	receipt->session = start->session;
+	receipt->sandbox = start->sandbox_name;
+	receipt->command = start->command;
+	receipt->started_ms = log->first_ms;
+	receipt->ended_ms = log->last_ms;
+	receipt->duration_ms = log->last_mono - log->first_mono;
+	receipt->boundary = start->boundary;
+	receipt->held = held_words[end->held];
+	receipt->separation = start->separation;
+	receipt->status = end->status;
+	receipt->ended_by = ended_words[end->ended];
+	receipt->policy_digest = start->policy_digest;
+	receipt->policy_name = start->policy_name;
+	receipt->policy_files = start->policy_files;
+	receipt->ruleset_start = start->ruleset_digest;
+	receipt->ruleset_end = end->ruleset_digest;
+	receipt->counted = end->counted;
+	receipt->spoofed = end->spoofed;
+	receipt->refused = end->refused;
+	receipt->ipv6 = end->ipv6;
+	receipt->forwarded = end->forwarded;
+	receipt->unreported = log->unreported;
+	receipt->sign_every = start->sign_every;
+	receipt->durable = start->durable;
+}
+
+/* The receipt as one line with its LF, which the caller frees. 0 or -errno. */
+static int make_receipt(const struct ledger_log *log, char **ret_line,
+			size_t *ret_len)
+{
+	const struct key *key = seal_key(log->seal);
+	struct receipt receipt = {
+		.sums = &log->tally.sums,
+		.records = log->sequence,
+		.parts = log->parts + 1,
+		.first_checkpoint = seal_first(log->seal),
+		.last_checkpoint = seal_last(log->seal),
+		.vkey = key_public(key),
+		.ephemeral = log->ephemeral,
+		.subjects = subjects,
+	};
+	AUTO_FREE char *body = NULL;
+	char last[DIGEST_HEX];
+	struct utsname uts;
+	size_t len;
+	int r;
+
+	if (uname(&uts) < 0)
+		return -errno;
+	receipt.kernel = uts.release;
+	receipt.subject_count = fill_subjects(log, last);
+	merkle_root(writer_tree(log->writer), &receipt.root);
+	fill_session(log, &receipt);
+	r = receipt_format(&receipt, &body, &len);
+	if (r == 0)
+		r = dsse_sign(STATEMENT_MEDIA_TYPE, (struct text){ body, len },
+			      key, ret_line, ret_len);
+	if (r == 0)
+		(*ret_line)[(*ret_len)++] = '\n'; /* in place of the NUL */
+	return r;
+}
+
+static int write_receipt(const struct ledger_log *log)
+{
+	AUTO_FREE char *line = NULL;
+	size_t len = 0, done = 0;
+	int r = make_receipt(log, &line, &len);
+
+	while (r == 0 && done < len) {
+		ssize_t n = write(log->file[LEDGER_RECEIPT], line + done,
+				  len - done);
+
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			r = -errno;
+	}
+	if (r == 0 && fdatasync(log->file[LEDGER_RECEIPT]) < 0)
+		r = -errno;
+	return r;
+}
+
+/* --- the tally ----------------------------------------------------------- */
+
+static int send_tally(const struct ledger_log *log, bool receipt)
+{
+	struct msg_tally_done done = { .records = log->tally.records,
+				       .receipt = receipt };
+	struct merkle_hash root;
+
+	for (size_t i = 0; i < log->tally.rows; i++) {
+		int r = msg_send(CHILD_SOCKET, MSG_TALLY_ROW,
+				 &log->tally.row[i], -1);
+
+		if (r < 0)
+			return r;
+	}
+	merkle_root(writer_tree(log->writer), &root);
+	memcpy(done.root, root.byte, sizeof(done.root));
+	return msg_send(CHILD_SOCKET, MSG_TALLY_DONE, &done, -1);
+}
+
+int ledger_end_report(struct ledger_log *log)
+{
+	bool receipt = log->closed && log->has_end;
+	int r = ledger_log_settle(log);
+
+	if (r == 0)
+		r = seal_sync(log->seal);
+	if (r < 0)
+		return r;
+	if (receipt) {
+		r = write_receipt(log);
+		if (r < 0)
+			log_err("no receipt: %s", strerror(-r));
+		receipt = r == 0;
+	}
+	return send_tally(log, receipt);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * warden_boundary.h - the watch over what keeps the sandbox in: the kernel's
+ * rules, and the links, addresses and routes of both namespaces. Part of the
+ * warden.
+ */
+#ifndef CMD_WARDEN_BOUNDARY_H
+#define CMD_WARDEN_BOUNDARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cmd/privsep.h"
+
+struct event;
+struct warden;
+
+/* So often the rules are put back; whoever changes them once more ends the
+ * session. */
+#define BOUNDARY_RESTORES_MAX 3
+
+struct boundary {
+	struct event *rules, *link[2], *time;
+	enum boundary_held held; /* of what was seen so far */
+	unsigned changes;	 /* of the rules, by others */
+	uint32_t repaired; /* up to this generation the rules were put back */
+};
+
+/* Watches from the warden's loop on; does nothing under `serve`. 0 or
+ * -errno. */
+int boundary_attach(struct warden *warden);
+
+/* The end of the watch, with a last look: what is found is recorded, but not
+ * put back any more. Once; more is nothing. The ledger must still be there. */
+void boundary_end(struct warden *warden);
+
+/* The same without a look. */
+void boundary_detach(struct warden *warden);
+
+#endif
