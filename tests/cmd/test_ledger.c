@@ -3,223 +3,7 @@
  * The ledger as it is: a process of its own, isolated, with sockets that real
  * senders fill, leave and die on. What it acknowledges is in the file, always.
  */
-#include "cmd/ledger.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <jansson.h>
-#include <poll.h>
-#include <sched.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "audit/client.h"
-#include "audit/record.h"
-#include "base/cleanup.h"
-#include "cmd/privsep.h"
-#include "launch/child.h"
-#include "launch/isolate.h"
-
-struct rig {
-	pid_t pid;
-	int control;
-	char path[80];
-};
-
-static char dir[] = "/tmp/sallyport-ledger-XXXXXX";
-
-static void spawn(struct rig *rig)
-{
-	int sock[2];
-
-	assert_int_equal(
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock), 0);
-	rig->pid = fork();
-	assert_true(rig->pid >= 0);
-	if (rig->pid == 0) {
-		/* As child_spawn() would: one socket, own mounts. */
-		int control = fcntl(sock[1], F_DUPFD, 10);
-
-		if (control < 0 || unshare(CLONE_NEWNS) < 0 ||
-		    dup2(control, CHILD_SOCKET) < 0)
-			_exit(99);
-		for (int fd = CHILD_SOCKET + 1; fd < 64; fd++)
-			close(fd);
-		_exit(ledger_main());
-	}
-	close(sock[1]);
-	rig->control = sock[0];
-}
-
-/* On @where, which must be empty. */
-static void start_at(struct rig *rig, const char *where)
-{
-	struct msg_ledger_start start = { .session = "5e551071",
-					  .sandbox_name = "run",
-					  .policy_digest = "d1ce57",
-					  .policy_name = "test",
-					  .boundary = "netns",
-					  .uid = ISOLATE_UID_LEDGER,
-					  .gid = ISOLATE_UID_LEDGER };
-	struct msg msg;
-
-	spawn(rig);
-	snprintf(rig->path, sizeof(rig->path), "%s", where);
-	AUTO_FD int log =
-		open(where, O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC,
-		     0600);
-	assert_true(log >= 0);
-	assert_int_equal(msg_send(rig->control, MSG_LEDGER_START, &start, log),
-			 0);
-	assert_int_equal(msg_recv(rig->control, &msg, 0), 1);
-	assert_int_equal(msg.type, MSG_LEDGER_READY);
-}
-
-static void start(struct rig *rig)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/log", dir);
-	start_at(rig, path);
-}
-
-static int link_as(struct rig *rig, bool warden)
-{
-	struct msg_ledger_link link = { .warden = warden };
-	int sock[2];
-
-	assert_int_equal(
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock), 0);
-	assert_int_equal(
-		msg_send(rig->control, MSG_LEDGER_LINK, &link, sock[1]), 0);
-	close(sock[1]);
-	return sock[0];
-}
-
-static int link_new(struct rig *rig)
-{
-	return link_as(rig, true);
-}
-
-static int wait_exit(struct rig *rig)
-{
-	int status;
-
-	close_fd(&rig->control);
-	assert_int_equal(waitpid(rig->pid, &status, 0), rig->pid);
-	if (!WIFEXITED(status))
-		fail_msg("the ledger died of signal %d", WTERMSIG(status));
-	return WEXITSTATUS(status);
-}
-
-/* Ends it in order; the tally. */
-static int finish(struct rig *rig, struct tally *ret_tally)
-{
-	struct msg msg;
-
-	memset(ret_tally, 0, sizeof(*ret_tally));
-	assert_int_equal(msg_send(rig->control, MSG_LEDGER_FINISH, NULL, -1),
-			 0);
-	for (;;) {
-		assert_int_equal(msg_recv(rig->control, &msg, 0), 1);
-		if (msg.type == MSG_TALLY_DONE)
-			break;
-		assert_int_equal(msg.type, MSG_TALLY_ROW);
-		assert_true(ret_tally->rows < TALLY_MAX);
-		ret_tally->row[ret_tally->rows++] = msg.tally_row;
-	}
-	ret_tally->records = msg.tally_done.records;
-	return wait_exit(rig);
-}
-
-static struct audit_event event_of(enum event_kind kind, const char *host)
-{
-	return (struct audit_event){ .kind = kind,
-				     .host = host,
-				     .verdict = { .allow = true },
-				     .dst_port = 443 };
-}
-
-static int send_raw(int link, const char *host, uint64_t seq)
-{
-	struct audit_event event = event_of(EVENT_FLOW_OPEN, host);
-	uint8_t buf[RECORD_MESSAGE_MAX];
-	size_t len = record_encode(&event, seq, buf);
-
-	return send(link, buf, len, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-static int submit(int link, const char *host, uint64_t seq)
-{
-	struct audit_event event = event_of(EVENT_FLOW_OPEN, host);
-
-	return audit_submit_sync(link, &event, seq);
-}
-
-/* The log as JSON; fails on a line that is not, or out of sequence. */
-static json_t *read_log(const struct rig *rig)
-{
-	AUTO_FILE FILE *file = fopen(rig->path, "r");
-	AUTO_FREE char *line = NULL;
-	json_t *all = json_array();
-	json_error_t error;
-	size_t cap = 0;
-	ssize_t len;
-
-	assert_non_null(file);
-	while ((len = getline(&line, &cap, file)) > 0) {
-		assert_int_equal(line[len - 1], '\n');
-		json_t *one = json_loadb(line, (size_t)len, 0, &error);
-		assert_non_null(one);
-		json_t *meta = json_object_get(one, "metadata");
-		assert_int_equal(
-			json_integer_value(json_object_get(meta, "sequence")),
-			json_array_size(all));
-		assert_true(json_integer_value(json_object_get(one, "time")) >
-			    1700000000000);
-		json_array_append_new(all, one);
-	}
-	return all;
-}
-
-static const char *message(json_t *log, size_t i)
-{
-	return json_string_value(
-		json_object_get(json_array_get(log, i), "message"));
-}
-
-static size_t count_of(json_t *log, const char *part)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < json_array_size(log); i++)
-		n += strstr(message(log, i), part) != NULL;
-	return n;
-}
-
-/* The other end was closed: nothing more can be read from @link but that. */
-static void assert_cut(int link)
-{
-	struct pollfd pfd = { .fd = link, .events = POLLIN };
-	uint8_t buf[64];
-	ssize_t n;
-
-	do {
-		assert_int_equal(poll(&pfd, 1, 5000), 1);
-		n = recv(link, buf, sizeof(buf), MSG_DONTWAIT);
-	} while (n > 0 || (n < 0 && errno == ECONNRESET));
-	assert_int_equal(n, 0);
-}
+#include "tests/cmd/ledger_rig.h"
 
 static void test_session(void **state)
 {
@@ -239,12 +23,13 @@ static void test_session(void **state)
 	assert_int_equal(json_array_size(log), 101);
 	json_decref(log);
 	struct audit_event close = event_of(EVENT_SESSION_CLOSE, NULL);
+	end(&rig);
 	assert_int_equal(audit_submit_sync(warden, &close, 2), 0);
 	assert_int_equal(finish(&rig, &tally), 0);
 	log = read_log(&rig);
 	assert_int_equal(json_array_size(log), 102);
-	assert_string_equal(message(log, 0), "The session began.");
-	assert_string_equal(message(log, 101), "The session ended.");
+	assert_string_equal(message_of(log, 0), "The session began.");
+	assert_string_equal(message_of(log, 101), "The session ended.");
 	json_decref(log);
 	assert_int_equal(tally.records, 102);
 	assert_int_equal(tally.rows, 1);
@@ -281,11 +66,11 @@ static void test_policy_change(void **state)
 	assert_int_equal(finish(&rig, &tally), 0);
 	json_t *log = read_log(&rig);
 	assert_int_equal(json_array_size(log), 4);
-	assert_string_equal(policy_uid(log, 0), "sha256:d1ce57");
-	assert_string_equal(message(log, 1), "Another policy is in force.");
+	assert_string_equal(policy_uid(log, 0), "sha256:" RIG_POLICY);
+	assert_string_equal(message_of(log, 1), "Another policy is in force.");
 	assert_string_equal(policy_uid(log, 1), want);
 	assert_string_equal(policy_uid(log, 2), want);
-	assert_non_null(strstr(message(log, 3), "it was cut off"));
+	assert_non_null(strstr(message_of(log, 3), "it was cut off"));
 	json_decref(log);
 }
 
@@ -337,13 +122,14 @@ static void test_close_is_last(void **state)
 	struct audit_event close = event_of(EVENT_SESSION_CLOSE, NULL);
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	size_t len = record_encode(&close, 1, buf);
+	end(&rig);
 	assert_int_equal(send(warden, buf, len, 0), len);
 	kill(rig.pid, SIGCONT);
 	assert_int_equal(recv(warden, buf, sizeof(buf), 0), RECORD_ACK_LEN);
 	assert_int_equal(finish(&rig, &tally), 0);
 	json_t *log = read_log(&rig);
 	assert_int_equal(json_array_size(log), 151);
-	assert_string_equal(message(log, 150), "The session ended.");
+	assert_string_equal(message_of(log, 150), "The session ended.");
 	json_decref(log);
 }
 
@@ -488,7 +274,7 @@ static void test_warden_gone(void **state)
 	json_t *log = read_log(&rig);
 	assert_int_equal(json_array_size(log), 3);
 	assert_int_equal(count_of(log, "b.test"), 1);
-	assert_non_null(strstr(message(log, 2), "not closed"));
+	assert_non_null(strstr(message_of(log, 2), "not closed"));
 	json_decref(log);
 }
 
@@ -578,28 +364,6 @@ static void test_large_tally(void **state)
 	assert_int_equal(finish(&rig, &tally), 0);
 	assert_int_equal(tally.rows, TALLY_MAX - 1);
 	assert_int_equal(tally.records, 600);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	/* Mounts of the test are seen by nobody else, and end with it. */
-	if (unshare(CLONE_NEWNS) < 0 ||
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return -1;
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	char path[64];
-
-	(void)state;
-	snprintf(path, sizeof(path), "%s/full", dir);
-	rmdir(path);
-	snprintf(path, sizeof(path), "%s/log", dir);
-	unlink(path);
-	return rmdir(dir);
 }
 
 int main(void)
