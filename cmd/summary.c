@@ -294,7 +294,7 @@ static void print_evidence(FILE *out, const struct tally *tally,
 		return;
 	}
 	fprintf(out,
-		"receipt: %s/" LOG_DIR_RECEIPT "\n  verify: sallyport "
+		"receipt: %s/" LOG_DIR_RECEIPT "; to check it: sallyport "
 		"verify ",
 		summary->dir);
 	print_quoted(out, summary->dir);

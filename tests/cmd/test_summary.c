@@ -214,6 +214,50 @@ static void test_empty(void **state)
 	assert_has(text, "log: ");
 }
 
+static void test_evidence(void **state)
+{
+	static const struct {
+		enum boundary_held held;
+		const char *text, *word;
+	} rows[] = {
+		{ BOUNDARY_UNKNOWN, "boundary: nobody can say", "unknown" },
+		{ BOUNDARY_HELD, "boundary: held", "held" },
+		{ BOUNDARY_RESTORED, "boundary: was touched", "restored" },
+		{ BOUNDARY_BROKEN, "boundary: did not hold", "broken" },
+	};
+	const struct summary was = facts;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		facts.held = rows[i].held;
+		AUTO_FREE char *text = print(*state, false);
+		AUTO_FREE char *line = print(*state, true);
+		json_t *json = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+
+		assert_has(text, rows[i].text);
+		assert_string_equal(
+			json_string_value(json_object_get(json, "boundary")),
+			rows[i].word);
+		assert_string_equal(
+			json_string_value(json_object_get(json, "receipt")),
+			"/var/log/sallyport/x/receipt.dsse.json");
+		json_decref(json);
+	}
+	/* A path that a shell would take apart. */
+	facts.dir = "/a b/it's";
+	AUTO_FREE char *odd = print(*state, false);
+	assert_has(odd, "receipt: /a b/it's/receipt.dsse.json; ");
+	assert_has(odd, ": sallyport verify '/a b/it'\\''s'\n");
+	/* Under `serve` the boundary is somebody else's. */
+	facts.boundary = facts.receipt = false;
+	AUTO_FREE char *none = print(*state, false);
+	assert_null(strstr(none, "boundary"));
+	assert_null(strstr(none, "verify"));
+	assert_has(none, "receipt: none");
+	AUTO_FREE char *line = print(*state, true);
+	assert_null(strstr(line, "receipt"));
+	facts = was;
+}
+
 static void test_many_are_folded(void **state)
 {
 	struct tally *tally = *state;
@@ -289,6 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_table),
 		TEST(test_empty),
+		TEST(test_evidence),
 		TEST(test_many_are_folded),
 		TEST(test_json),
 		TEST(test_json_worst_case),
