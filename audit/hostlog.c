@@ -31,13 +31,18 @@ struct hostlog {
 	char note[CHECKPOINT_NOTE_MAX];
 };
 
+static void close_files(struct hostlog_files *files)
+{
+	close_fd(&files->records);
+	close_fd(&files->checkpoints);
+	close_fd(&files->tree);
+}
+
 void hostlog_free(struct hostlog *log)
 {
 	if (!log)
 		return;
-	close_fd(&log->files.records);
-	close_fd(&log->files.checkpoints);
-	close_fd(&log->files.tree);
+	close_files(&log->files);
 	key_free(log->key);
 	free(log);
 }
@@ -59,9 +64,7 @@ int hostlog_new(const struct hostlog_files *files, const struct key *key,
 	int r = -ENOMEM;
 
 	if (!log) {
-		close_fd(&taken.records);
-		close_fd(&taken.checkpoints);
-		close_fd(&taken.tree);
+		close_files(&taken);
 		return r;
 	}
 	log->files = taken;
@@ -72,6 +75,12 @@ int hostlog_new(const struct hostlog_files *files, const struct key *key,
 	}
 	*ret_log = log;
 	return 0;
+}
+
+void hostlog_reopen(struct hostlog *log, const struct hostlog_files *files)
+{
+	close_files(&log->files);
+	log->files = *files;
 }
 
 /* The state must be what our key signed last. */

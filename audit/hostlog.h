@@ -10,6 +10,8 @@
  *	host/earlier-000001/ a log that came to no clean end, or that another
  *			     key signed. The first record after it says what
  *			     was found.
+ *	host-ID/	     the same, of sessions that were told to use another
+ *			     key; ID is the key's, eight digits
  *
  * Many sessions append, one at a time: each holds a lock on `tree` meanwhile.
  * What is not exactly as the last one left it is never added to.
@@ -69,6 +71,10 @@ struct hostlog;
 int hostlog_new(const struct hostlog_files *files, const struct key *key,
 		struct hostlog **ret_log);
 void hostlog_free(struct hostlog *log); /* NULL is fine */
+
+/* Goes on with @files, which it takes over: those from before may have been put
+ * aside meanwhile. */
+void hostlog_reopen(struct hostlog *log, const struct hostlog_files *files);
 
 /* Adds one record: on the disk when it returns, and signed. Blocks; one thread
  * at a time. Returns 0;

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit/hostlog_dir.h"
 #include "audit/hostlog_read.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
@@ -60,6 +61,7 @@ struct check {
 	void *arg;
 	json_t *sessions; /* name: { directory, vkey, ended, receipt } */
 	json_t *keys;	  /* public halves of those that sign: true */
+	const char *name; /* of the log that is read */
 	int home;
 	bool no_memory;
 };
@@ -74,7 +76,7 @@ say(struct check *c, const char *where, const char *format, ...)
 	if (c->ret->problems++ >= HOSTLOG_PROBLEMS_MAX)
 		return;
 	to = c->ret->problem[c->ret->problems - 1];
-	snprintf(to, sizeof(c->ret->problem[0]), HOSTLOG_DIR "/%s%s: ", where,
+	snprintf(to, sizeof(c->ret->problem[0]), "%s/%s%s: ", c->name, where,
 		 *where ? "/" : "");
 	len = strlen(to);
 	va_start(args, format);
@@ -120,7 +122,7 @@ static void note_key(struct check *c, const struct vkey *vkey)
 		c->no_memory = true;
 }
 
-/* The logs, newest first. */
+/* A log, and those that were put aside, newest first. */
 static int read_logs(struct check *c, int host, const struct vkey *key)
 {
 	struct hostlog_earlier next = { .directory = "." };
@@ -158,6 +160,63 @@ static int read_logs(struct check *c, int host, const struct vkey *key)
 		next = log.earlier;
 	}
 	return c->no_memory ? -ENOMEM : 0;
+}
+
+static bool is_apart(const char *name)
+{
+	static const char begin[] = HOSTLOG_DIR "-";
+	size_t len = sizeof(begin) - 1;
+
+	return strncmp(name, begin, len) == 0 &&
+	       strspn(name + len, "0123456789abcdef") == 8 && !name[len + 8];
+}
+
+static int read_one(struct check *c, const char *name, const struct vkey *key)
+{
+	AUTO_FD int host = openat(
+		c->home, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (host < 0)
+		return -errno;
+	c->name = name;
+	return read_logs(c, host, key);
+}
+
+static DIR *open_home(const struct check *c)
+{
+	int fd = openat(c->home, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *all = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!all)
+		close_fd(&fd);
+	return all;
+}
+
+/* @key is that of its own log, if it has one, else of the usual one; nobody
+ * told us of the others. */
+static int read_all(struct check *c, const struct vkey *key)
+{
+	char own[HOSTLOG_DIR_MAX] = "";
+	DIR *all = open_home(c);
+	struct dirent *entry;
+	bool found = false;
+	int r = 0;
+
+	if (!all)
+		return -errno;
+	if (key &&
+	    faccessat(c->home, hostlog_dir_name(key, true, own), F_OK, 0) < 0)
+		snprintf(own, sizeof(own), HOSTLOG_DIR);
+	while (r == 0 && (entry = readdir(all))) {
+		const char *name = entry->d_name;
+
+		if (strcmp(name, HOSTLOG_DIR) != 0 && !is_apart(name))
+			continue;
+		found = true;
+		r = read_one(c, name, strcmp(name, own) == 0 ? key : NULL);
+	}
+	closedir(all);
+	return r == 0 && !found ? -ENOENT : r;
 }
 
 /* --- what is on the disk -------------------------------------------------- */
@@ -287,19 +346,13 @@ static void look_at_other(struct check *c, const char *home, const char *name)
 
 static int look_at_others(struct check *c, const char *home)
 {
-	int fd = openat(c->home, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *all = fd < 0 ? NULL : fdopendir(fd);
+	DIR *all = open_home(c);
 	struct dirent *entry;
 
-	if (!all) {
-		int r = -errno;
-
-		close_fd(&fd);
-		return r;
-	}
+	if (!all)
+		return -errno;
 	while ((entry = readdir(all)))
-		if (entry->d_name[0] != '.' &&
-		    strcmp(entry->d_name, HOSTLOG_DIR) != 0)
+		if (entry->d_name[0] != '.')
 			look_at_other(c, home, entry->d_name);
 	closedir(all);
 	return 0;
@@ -311,19 +364,15 @@ int hostlog_check(const char *home, const struct vkey *key,
 {
 	struct check c = { .ret = ret, .session = session, .arg = arg };
 	AUTO_FD int dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	AUTO_FD int host = -1;
 	int r;
 
-	if (dir >= 0)
-		host = openat(dir, HOSTLOG_DIR,
-			      O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (host < 0)
+	if (dir < 0)
 		return -errno;
 	*ret = (struct hostlog_checked){ 0 };
 	c.home = dir;
 	c.sessions = json_object();
 	c.keys = json_object();
-	r = c.sessions && c.keys ? read_logs(&c, host, key) : -ENOMEM;
+	r = c.sessions && c.keys ? read_all(&c, key) : -ENOMEM;
 	if (r == 0) {
 		look_at_named(&c);
 		r = look_at_others(&c, home);

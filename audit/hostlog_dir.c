@@ -368,15 +368,15 @@ static int begin_anew(int dir, const struct vkey *vkey)
 	return r < 0 ? r : make_new(dir, vkey);
 }
 
-static int open_dir(int home)
+static int open_dir(int home, const char *name)
 {
 	AUTO_FD int dir = -1;
 	struct stat st;
 
-	if (!is_there(home, HOSTLOG_DIR) &&
-	    mkdirat(home, HOSTLOG_DIR, 0700) < 0 && errno != EEXIST)
+	if (!is_there(home, name) && mkdirat(home, name, 0700) < 0 &&
+	    errno != EEXIST)
 		return -errno;
-	dir = openat(home, HOSTLOG_DIR,
+	dir = openat(home, name,
 		     O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0 || fstat(dir, &st) < 0)
 		return -errno;
@@ -395,10 +395,20 @@ static int make_vkey(const struct vkey *signer, struct vkey *ret_vkey)
 			 ret_vkey);
 }
 
-int hostlog_dir_open(int home, const struct vkey *signer, bool ongoing,
-		     struct hostlog_files *ret_files)
+char *hostlog_dir_name(const struct vkey *signer, bool apart, char *ret_name)
 {
-	AUTO_FD int dir = open_dir(home);
+	if (apart)
+		snprintf(ret_name, HOSTLOG_DIR_MAX, HOSTLOG_DIR "-%08x",
+			 signer->id);
+	else
+		snprintf(ret_name, HOSTLOG_DIR_MAX, HOSTLOG_DIR);
+	return ret_name;
+}
+
+int hostlog_dir_open(int home, const char *name, const struct vkey *signer,
+		     bool ongoing, struct hostlog_files *ret_files)
+{
+	AUTO_FD int dir = open_dir(home, name);
 	struct vkey vkey;
 	int r;
 

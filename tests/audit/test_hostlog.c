@@ -87,8 +87,9 @@ static struct hostlog *opened_by(struct world *w, const struct key *key)
 	struct hostlog_files files;
 	struct hostlog *log;
 
-	assert_int_equal(
-		hostlog_dir_open(w->home, key_public(key), false, &files), 0);
+	assert_int_equal(hostlog_dir_open(w->home, HOSTLOG_DIR, key_public(key),
+					  false, &files),
+			 0);
 	assert_int_equal(hostlog_new(&files, key, &log), 0);
 	return log;
 }
@@ -501,11 +502,12 @@ static void test_another_key(void **state)
 	int same = open(w->path, O_RDONLY | O_CLOEXEC);
 
 	assert_int_equal(add(log, "one"), 0);
-	assert_int_equal(
-		hostlog_dir_open(w->home, key_public(key), true, &files),
-		-ENOKEY);
-	assert_int_equal(
-		hostlog_dir_open(same, key_public(w->key), true, &files), 0);
+	assert_int_equal(hostlog_dir_open(w->home, HOSTLOG_DIR, key_public(key),
+					  true, &files),
+			 -ENOKEY);
+	assert_int_equal(hostlog_dir_open(same, HOSTLOG_DIR, key_public(w->key),
+					  true, &files),
+			 0);
 	assert_int_equal(hostlog_new(&files, key, &other), 0);
 	assert_int_equal(add(other, "forged"), -ENOKEY);
 	hostlog_free(other);
@@ -638,18 +640,18 @@ static void test_not_ours(void **state)
 	struct hostlog_files files;
 
 	assert_int_equal(fchmodat(w->home, HOSTLOG_DIR, 0770, 0), 0);
-	assert_int_equal(
-		hostlog_dir_open(w->home, key_public(w->key), false, &files),
-		-EPERM);
+	assert_int_equal(hostlog_dir_open(w->home, HOSTLOG_DIR,
+					  key_public(w->key), false, &files),
+			 -EPERM);
 	assert_int_equal(unlinkat(w->home, HOSTLOG_DIR, AT_REMOVEDIR), 0);
 	assert_int_equal(symlinkat("/tmp", w->home, HOSTLOG_DIR), 0);
-	assert_int_equal(
-		hostlog_dir_open(w->home, key_public(w->key), false, &files),
-		-ENOTDIR);
+	assert_int_equal(hostlog_dir_open(w->home, HOSTLOG_DIR,
+					  key_public(w->key), false, &files),
+			 -ENOTDIR);
 	assert_int_equal(unlinkat(w->home, HOSTLOG_DIR, 0), 0);
-	assert_int_equal(
-		hostlog_dir_open(w->home, key_public(w->key), false, &files),
-		0);
+	assert_int_equal(hostlog_dir_open(w->home, HOSTLOG_DIR,
+					  key_public(w->key), false, &files),
+			 0);
 	close(files.records);
 	close(files.checkpoints);
 	close(files.tree);
@@ -668,8 +670,8 @@ static void work(struct world *w, unsigned number, int out)
 		uint32_t said = number << 8 | i;
 		struct hostlog_files files;
 		struct hostlog *log;
-		int r = hostlog_dir_open(w->home, key_public(w->key), i > 0,
-					 &files);
+		int r = hostlog_dir_open(w->home, HOSTLOG_DIR,
+					 key_public(w->key), i > 0, &files);
 
 		if (r < 0 || hostlog_new(&files, w->key, &log) < 0)
 			_exit(2);

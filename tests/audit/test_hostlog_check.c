@@ -89,9 +89,9 @@ static void append(struct world *w, struct hostlog_entry *entry)
 	struct hostlog_files files;
 	struct hostlog *log;
 
-	assert_int_equal(
-		hostlog_dir_open(w->home, key_public(w->key), false, &files),
-		0);
+	assert_int_equal(hostlog_dir_open(w->home, HOSTLOG_DIR,
+					  key_public(w->key), false, &files),
+			 0);
 	assert_int_equal(hostlog_new(&files, w->key, &log), 0);
 	assert_int_equal(hostlog_append(log, entry), 0);
 	hostlog_free(log);
@@ -338,9 +338,9 @@ static void test_earlier_logs(void **state)
 	/* Also before anything was added to the new one. */
 	put(w->home, "host/" HOSTLOG_TREE, "");
 	struct hostlog_files files;
-	assert_int_equal(
-		hostlog_dir_open(w->home, key_public(w->key), false, &files),
-		0);
+	assert_int_equal(hostlog_dir_open(w->home, HOSTLOG_DIR,
+					  key_public(w->key), false, &files),
+			 0);
 	close(files.records);
 	close(files.checkpoints);
 	close(files.tree);
