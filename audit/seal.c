@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -112,7 +113,8 @@ static int do_job(struct seal *seal)
 
 	if (r < 0)
 		return r;
-	strcpy(checkpoint.origin, key_public(seal->key)->name);
+	snprintf(checkpoint.origin, sizeof(checkpoint.origin), "%s",
+		 key_public(seal->key)->name);
 	merkle_root(&seal->tree, &checkpoint.root);
 	r = checkpoint_sign(&checkpoint, seal->key, note, sizeof(note), &len);
 	if (r == 0)

@@ -79,7 +79,8 @@ static int take_file(struct ledger_log *log, const struct msg *msg,
 			   file == LEDGER_RECEIPT || file == LEDGER_VKEY))
 		return -ENOTEMPTY;
 	if (file == LEDGER_KEY) {
-		strcpy(key_name, msg->ledger_file.name);
+		memcpy(key_name, msg->ledger_file.name,
+		       sizeof(msg->ledger_file.name));
 		log->ephemeral = msg->ledger_file.ephemeral;
 	}
 	log->file[file] = steal_fd(&fd);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "audit/record.h"
 #include "base/cleanup.h"
 
 static struct audit_event of(enum event_kind kind, const char *host, bool allow,
@@ -272,6 +273,94 @@ static void test_long_host(void **state)
 	assert_int_equal(strlen(tally->row[0].host), HOST_MAX);
 }
 
+/* What the receipt says: every verdict once, and packets for themselves. */
+static void test_sums(void **state)
+{
+	struct tally *tally = *state;
+	const struct tally_sums *sums = &tally->sums;
+	struct audit_event close =
+		of(EVENT_FLOW_CLOSE, "a.test", true, REASON_RULE);
+	struct audit_event packets =
+		of(EVENT_PACKET, NULL, false, REASON_BYPASS);
+
+	close.bytes_up = 10;
+	close.bytes_down = 200;
+	packets.count = 40;
+	add(tally, of(EVENT_DNS_QUERY, "a.test", true, REASON_RULE));
+	add(tally, of(EVENT_DNS_ANSWER, "a.test", true, REASON_RULE));
+	add(tally, of(EVENT_FLOW_OPEN, "a.test", true, REASON_RULE));
+	add(tally, of(EVENT_FLOW_DIAL, "a.test", true, REASON_RULE));
+	add(tally, close);
+	add(tally, of(EVENT_FLOW_OPEN, "b.test", true, REASON_RULE));
+	close.verdict = (struct verdict){ .reason = REASON_LIMIT_BYTES };
+	add(tally, close); /* we cut it */
+	close.verdict = (struct verdict){ .reason = REASON_NOT_IN_POLICY };
+	add(tally, close); /* refused when it opened, and counted there */
+	assert_int_equal(sums->allowed, 3);
+	assert_int_equal(sums->refused, 1);
+	add(tally, of(EVENT_DNS_QUERY, "c.test", false, REASON_NOT_IN_POLICY));
+	add(tally, of(EVENT_FLOW_DIAL, "b.test", false, REASON_CONNECT_FAILED));
+	add(tally,
+	    of(EVENT_DNS_ANSWER, "a.test", false, REASON_FORBIDDEN_ADDRESS));
+	add(tally, of(EVENT_HTTP_REQUEST, "d.test", false, REASON_PATH));
+	add(tally, packets);
+	packets.count = 0;
+	add(tally, packets);
+	assert_int_equal(sums->allowed, 3);
+	assert_int_equal(sums->refused, 5);
+	assert_int_equal(sums->by_reason[REASON_LIMIT_BYTES], 1);
+	assert_int_equal(sums->by_reason[REASON_NOT_IN_POLICY], 1);
+	assert_int_equal(sums->by_reason[REASON_PATH], 1);
+	assert_int_equal(sums->by_reason[REASON_BYPASS], 0);
+	assert_int_equal(sums->packets, 41);
+	assert_int_equal(sums->up, 30);
+	assert_int_equal(sums->down, 600);
+}
+
+static void test_notes(void **state)
+{
+	struct tally *tally = *state;
+	const struct tally_sums *sums = &tally->sums;
+	struct audit_event event = { .kind = EVENT_FINDING, .time_ms = 77 };
+	char text[300], detail[RECORD_POLICY_DETAIL_MAX], new[65];
+
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(text, sizeof(text), "finding %u", i);
+		event.detail = text;
+		add(tally, event);
+	}
+	assert_int_equal(sums->finding.total, 100);
+	assert_int_equal(sums->finding.note[63].sequence, 63);
+	assert_int_equal(sums->finding.note[63].time_ms, 77);
+	assert_string_equal(sums->finding.note[63].text, "finding 63");
+	assert_int_equal(sums->ruleset.total, 0);
+	/* Of which somebody did something to the rules. */
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	event.process = "a process whose name is far too long for one";
+	event.pid = 12;
+	add(tally, event);
+	event = (struct audit_event){ .kind = EVENT_RULESET,
+				      .detail = "put\x1b back" };
+	add(tally, event);
+	assert_int_equal(sums->finding.total, 101);
+	assert_int_equal(sums->ruleset.total, 2);
+	assert_int_equal(sums->ruleset.note[0].sequence, 100);
+	assert_int_equal(sums->ruleset.note[0].pid, 12);
+	assert_int_equal(strlen(sums->ruleset.note[0].text), 255);
+	assert_int_equal(strlen(sums->ruleset.note[0].process), 31);
+	assert_int_equal(sums->ruleset.note[1].sequence, 101);
+	assert_string_equal(sums->ruleset.note[1].text, "put? back");
+	memset(new, '7', 64);
+	new[64] = '\0';
+	event = (struct audit_event){ .kind = EVENT_POLICY };
+	event.detail = record_policy_detail(new, new, detail);
+	add(tally, event);
+	assert_int_equal(sums->policy.total, 1);
+	assert_string_equal(sums->policy.note[0].text, new);
+	assert_int_equal(sums->policy.note[0].sequence, 102);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -286,6 +375,8 @@ int main(void)
 		TEST(test_policy_change),
 		TEST(test_others),
 		TEST(test_long_host),
+		TEST(test_sums),
+		TEST(test_notes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

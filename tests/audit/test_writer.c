@@ -95,6 +95,21 @@ static void test_full_batch_writes_itself(void **state)
 	unlink(path);
 }
 
+/* Is the digest that of the file, byte for byte? */
+static bool digest_matches(const struct writer *writer, const char *path)
+{
+	char want[DIGEST_HEX], have[DIGEST_HEX];
+	struct digest digest;
+	size_t len;
+	AUTO_FREE char *text = slurp(path, &len);
+
+	digest_begin(&digest);
+	digest_add(&digest, text, len);
+	digest_end(&digest, want);
+	writer_digest(writer, have);
+	return strcmp(have, want) == 0;
+}
+
 /* Appends lines of 1000 bytes until it fails; what is left must be whole. */
 static int fill(const char *path)
 {
@@ -121,6 +136,8 @@ static int fill(const char *path)
 		return 13; /* half a line */
 	if ((uint64_t)st.st_size / 1001 != writer_lines(writer))
 		return 14;
+	if (!digest_matches(writer, path))
+		return 15; /* of what was cut off again, too */
 	writer_free(writer);
 	return 0;
 }
@@ -180,23 +197,111 @@ static void test_short_write(void **state)
 	in_child(over_file_limit);
 }
 
-static void test_appends_to_what_is_there(void **state)
+static void test_only_to_an_empty_file(void **state)
 {
 	struct writer *writer;
 	char path[64];
-	size_t len;
 
 	(void)state;
 	int fd = temporary(path, sizeof(path));
 	assert_int_equal(write(fd, "old\n", 4), 4);
-	assert_int_equal(writer_new(fd, &writer), 0);
-	assert_int_equal(writer_append(writer, "new", 3), 0);
-	assert_int_equal(writer_flush(writer), 0);
-	writer_free(writer);
-	AUTO_FREE char *text = slurp(path, &len);
-	assert_string_equal(text, "old\nnew\n");
+	assert_int_equal(writer_new(fd, &writer), -ENOTEMPTY);
+	assert_int_equal(fcntl(fd, F_GETFD), -1); /* taken all the same */
 	unlink(path);
 	assert_int_equal(writer_new(-1, &writer), -EBADF);
+}
+
+static void assert_digest(const struct writer *writer, const char *path)
+{
+	assert_true(digest_matches(writer, path));
+}
+
+static void test_digest(void **state)
+{
+	static char line[60000];
+	struct writer *writer;
+	char path[64];
+
+	(void)state;
+	memset(line, 'z', sizeof(line));
+	assert_int_equal(writer_new(temporary(path, sizeof(path)), &writer), 0);
+	assert_digest(writer, path);
+	for (size_t i = 0; i < 40; i++) {
+		assert_int_equal(writer_append(writer, line, i * 1500), 0);
+		assert_digest(writer, path); /* also when a batch was full */
+		if (i % 9 == 0)
+			assert_int_equal(writer_flush(writer), 0);
+	}
+	assert_int_equal(writer_flush(writer), 0);
+	assert_digest(writer, path);
+	writer_free(writer);
+	unlink(path);
+}
+
+static void assert_root(const struct writer *writer, const char *const *line,
+			size_t n)
+{
+	struct merkle tree = { 0 };
+	struct merkle_hash want, have, leaf;
+
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(merkle_append(&tree, line[i], strlen(line[i])),
+				 0);
+	merkle_root(&tree, &want);
+	merkle_root(writer_tree(writer), &have);
+	assert_int_equal(writer_tree(writer)->size, n);
+	assert_memory_equal(&want, &have, sizeof(want));
+	merkle_leaf(line[n - 1], strlen(line[n - 1]), &leaf);
+	assert_memory_equal(writer_last(writer), leaf.byte, MERKLE_HASH);
+}
+
+/* The tree goes on; bytes and digest are of the part. */
+static void test_rotate(void **state)
+{
+	static const char *const line[] = { "one", "two", "three", "four" };
+	char first[64], second[64], digest[DIGEST_HEX], want[DIGEST_HEX];
+	struct digest of_first;
+	struct writer *writer;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(writer_new(temporary(first, sizeof(first)), &writer),
+			 0);
+	assert_null(writer_last(writer));
+	assert_int_equal(writer_append(writer, line[0], 3), 0);
+	assert_root(writer, line, 1);
+	assert_int_equal(writer_append(writer, line[1], 3), 0);
+	assert_int_equal(writer_bytes(writer), 8); /* before it is written */
+	int fd = temporary(second, sizeof(second));
+	assert_int_equal(writer_rotate(writer, fd, digest), 0);
+	assert_int_equal(writer_fd(writer), fd);
+	digest_begin(&of_first);
+	digest_add(&of_first, "one\ntwo\n", 8);
+	digest_end(&of_first, want);
+	assert_string_equal(digest, want);
+	assert_int_equal(writer_bytes(writer), 0);
+	assert_digest(writer, second);
+	assert_int_equal(writer_append(writer, line[2], 5), 0);
+	assert_int_equal(writer_append(writer, line[3], 4), 0);
+	assert_root(writer, line, 4);
+	assert_int_equal(writer_flush(writer), 0);
+	assert_int_equal(writer_bytes(writer), 11);
+	assert_int_equal(writer_lines(writer), 4);
+	assert_digest(writer, second);
+	AUTO_FREE char *before = slurp(first, &len);
+	assert_string_equal(before, "one\ntwo\n");
+	AUTO_FREE char *after = slurp(second, &len);
+	assert_string_equal(after, "three\nfour\n");
+	/* Not to what is somebody else's: then the old part goes on. */
+	assert_int_equal(
+		writer_rotate(writer, open(first, O_WRONLY | O_APPEND), digest),
+		-ENOTEMPTY);
+	assert_int_equal(writer_append(writer, "five", 4), 0);
+	assert_int_equal(writer_flush(writer), 0);
+	assert_digest(writer, second);
+	writer_free(writer);
+	unlink(first);
+	unlink(second);
 }
 
 int main(void)
@@ -206,7 +311,9 @@ int main(void)
 		cmocka_unit_test(test_full_batch_writes_itself),
 		cmocka_unit_test(test_disk_full),
 		cmocka_unit_test(test_short_write),
-		cmocka_unit_test(test_appends_to_what_is_there),
+		cmocka_unit_test(test_only_to_an_empty_file),
+		cmocka_unit_test(test_digest),
+		cmocka_unit_test(test_rotate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
