@@ -5,7 +5,8 @@
  * Three things may be behind: the socket (messages are kept and sent when
  * there is room), the ledger (it acknowledges in order, so the waiters are a
  * plain queue), and, when CLIENT_QUEUE_MAX events are under way, ourselves:
- * then an event is lost. Nobody who waits is told otherwise, and the loss is
+ * then an event is lost. Who submits sees to it that this can't be; if it is,
+ * or there is no memory, nobody who waits is told otherwise, and the loss is
  * itself recorded as soon as there is room.
  *
  * A waiter's done() may submit and cancel. So waiters are taken off their list

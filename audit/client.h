@@ -14,7 +14,14 @@
 struct event_base;
 struct audit_client;
 
-#define CLIENT_QUEUE_MAX 4096
+/* More than whatever began before anybody looked at audit_client_pending() can
+ * add: see cmd/gate_throttle.c. They only take memory while there are so many.
+ */
+#define CLIENT_QUEUE_MAX 300000
+
+/* So long may go on what was under way when the ledger died; then it is cut.
+ * Nothing begins meanwhile. */
+#define LEDGER_GRACE_S 5
 
 /* @sock: SOCK_SEQPACKET to the ledger, taken. @gone is called once, from the
  * loop, when the ledger is lost and everyone who waited was told (may be NULL;

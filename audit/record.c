@@ -148,17 +148,17 @@ size_t record_encode(const struct audit_event *event, uint64_t seq,
 
 static struct ip take_ip(struct wire *w)
 {
+	static const uint8_t none[16];
 	struct ip ip = { .len = wire_u8(w) };
 	const uint8_t *byte = wire_take(w, sizeof(ip.byte));
 
-	if (!byte)
-		return (struct ip){ .len = 0 };
-	memcpy(ip.byte, byte, sizeof(ip.byte));
-	if (ip.len != 0 && ip.len != 4 && ip.len != 16)
+	if (!byte || (ip.len != 0 && ip.len != 4 && ip.len != 16)) {
 		w->bad = true;
-	for (size_t i = ip.len; i < sizeof(ip.byte); i++)
-		if (ip.byte[i])
-			w->bad = true;
+		return (struct ip){ .len = 0 };
+	}
+	memcpy(ip.byte, byte, sizeof(ip.byte));
+	if (memcmp(byte + ip.len, none, sizeof(none) - ip.len) != 0)
+		w->bad = true;
 	return ip;
 }
 

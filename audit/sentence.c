@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sentence.c - an event in plain English: what, where, and why not.
+ * sentence.c - an event in plain English: what, where, and why not. Each record
+ * has one, so it is put together from its pieces, without printf.
  */
 #include "audit/sentence.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "audit/record.h"
+#include "audit/text.h"
 #include "base/cleanup.h"
 
 const char *dns_type_word(uint16_t type, char buf[16])
@@ -31,136 +34,169 @@ const char *dns_type_word(uint16_t type, char buf[16])
 	return buf;
 }
 
+#define NAME_MAX_SAID 253
+
+/* At most @max bytes of @s. */
+static void say(struct out *out, const char *s, size_t max)
+{
+	out_put(out, s, strnlen(s, max));
+}
+
 /* "api.example.com port 443", or the address in place of a name. */
-static const char *place(const struct audit_event *event, char *buf, size_t cap)
+static void say_place(struct out *out, const struct audit_event *event)
 {
 	char ip[IP_TEXT_MAX];
 	const char *host =
 		event->host ? event->host : ip_format(&event->dst_ip, ip);
 
-	if (event->dst_port)
-		snprintf(buf, cap, "%.253s port %u", host, event->dst_port);
-	else
-		snprintf(buf, cap, "%.253s", *host ? host : "nowhere");
-	return buf;
+	if (!*host && !event->dst_port)
+		host = "nowhere";
+	say(out, host, NAME_MAX_SAID);
+	if (event->dst_port) {
+		out_text(out, " port ");
+		out_decimal(out, event->dst_port);
+	}
 }
 
 /* "allowed", or "refused: the host is not in the policy" */
-static const char *outcome(const struct audit_event *event, char *buf,
-			   size_t cap)
+static void say_outcome(struct out *out, const struct audit_event *event)
 {
-	if (event->verdict.reason == REASON_OBSERVE)
-		snprintf(buf, cap, "allowed, would be refused: %s",
-			 reason_word(event->verdict.observed));
-	else if (event->verdict.allow)
-		snprintf(buf, cap, "allowed");
-	else
-		snprintf(buf, cap, "refused: %s",
-			 reason_info(event->verdict.reason)->text);
-	return buf;
+	if (event->verdict.reason == REASON_OBSERVE) {
+		out_text(out, "allowed, would be refused: ");
+		out_text(out, reason_word(event->verdict.observed));
+	} else if (event->verdict.allow) {
+		out_text(out, "allowed");
+	} else {
+		out_text(out, "refused: ");
+		out_text(out, reason_info(event->verdict.reason)->text);
+	}
 }
 
-static void about_traffic(const struct audit_event *event, const char *where,
-			  char *buf, size_t cap)
+static void say_traffic(struct out *out, const struct audit_event *event)
 {
 	bool ended = event->kind == EVENT_FLOW_CLOSE;
 
+	out_text(out, "Connection to ");
+	say_place(out, event);
 	if (ended && !event->verdict.allow &&
 	    record_cuts(event->verdict.reason)) {
-		snprintf(buf, cap,
-			 "Connection to %s was cut, %s: %llu bytes sent, %llu "
-			 "received.",
-			 where, reason_info(event->verdict.reason)->text,
-			 (unsigned long long)event->bytes_up,
-			 (unsigned long long)event->bytes_down);
-		return;
+		out_text(out, " was cut, ");
+		out_text(out, reason_info(event->verdict.reason)->text);
+	} else {
+		out_text(out, ended ? " ended" : " goes on");
 	}
-	snprintf(buf, cap,
-		 "Connection to %s %s: %llu bytes sent, %llu received.", where,
-		 ended ? "ended" : "goes on",
-		 (unsigned long long)event->bytes_up,
-		 (unsigned long long)event->bytes_down);
+	out_text(out, ": ");
+	out_decimal(out, event->bytes_up);
+	out_text(out, " bytes sent, ");
+	out_decimal(out, event->bytes_down);
+	out_text(out, " received");
 }
 
-static void about_network(const struct audit_event *event, char *buf,
-			  size_t cap)
+static void say_dial(struct out *out, const struct audit_event *event)
 {
-	char where[300], how[128];
+	bool allow = event->verdict.allow;
 
-	place(event, where, sizeof(where));
-	outcome(event, how, sizeof(how));
+	out_text(out, allow ? "Connected to " : "No connection to ");
+	say_place(out, event);
+	if (allow)
+		return;
+	out_text(out, ": ");
+	out_text(out, reason_info(event->verdict.reason)->text);
+}
+
+static void say_packet(struct out *out, const struct audit_event *event)
+{
+	out_decimal(out, event->count ? event->count : 1);
+	out_text(out, " ");
+	say(out, event->protocol ? event->protocol : "other", 16);
+	out_text(out, event->count > 1 ? " packets to " : " packet to ");
+	say_place(out, event);
+	out_text(out, " dropped");
+}
+
+static void say_request(struct out *out, const struct audit_event *event)
+{
+	if (event->kind == EVENT_HTTP_REQUEST) {
+		out_text(out, "HTTP ");
+		say(out, event->method ? event->method : "?", 64);
+		out_text(out, " request to ");
+	} else {
+		out_text(out, "Connection to ");
+	}
+	say_place(out, event);
+	out_text(out, " ");
+	say_outcome(out, event);
+}
+
+static void say_name(struct out *out, const struct audit_event *event)
+{
+	bool answer = event->kind == EVENT_DNS_ANSWER;
+	bool answered = answer && event->verdict.allow;
+	char type[16];
+
+	out_text(out,
+		 answer && !answered ? "DNS answer for " : "DNS question for ");
+	say(out, event->host && *event->host ? event->host : ".",
+	    NAME_MAX_SAID);
+	out_text(out, " (");
+	out_text(out, dns_type_word(event->qtype, type));
+	out_text(out, ") ");
+	if (!answered) {
+		say_outcome(out, event);
+		return;
+	}
+	out_text(out, "answered with ");
+	out_decimal(out, event->answers);
+	out_text(out, event->answers == 1 ? " address" : " addresses");
+}
+
+static void say_event(struct out *out, const struct audit_event *event)
+{
 	switch (event->kind) {
+	case EVENT_SESSION_OPEN:
+		out_text(out, "The session began");
+		break;
+	case EVENT_SESSION_CLOSE:
+		out_text(out, "The session ended");
+		break;
+	case EVENT_POLICY:
+		out_text(out, "Another policy is in force");
+		break;
+	case EVENT_RULESET:
+		out_text(out, "The kernel's rules were put back");
+		break;
+	case EVENT_DNS_QUERY:
+	case EVENT_DNS_ANSWER:
+		say_name(out, event);
+		break;
 	case EVENT_FLOW_DIAL:
-		if (event->verdict.allow)
-			snprintf(buf, cap, "Connected to %s.", where);
-		else
-			snprintf(buf, cap, "No connection to %s: %s.", where,
-				 reason_info(event->verdict.reason)->text);
+		say_dial(out, event);
 		break;
 	case EVENT_FLOW_PROGRESS:
 	case EVENT_FLOW_CLOSE:
-		about_traffic(event, where, buf, cap);
+		say_traffic(out, event);
 		break;
 	case EVENT_PACKET:
-		snprintf(buf, cap, "%u %.16s packet%s to %s dropped.",
-			 event->count ? event->count : 1,
-			 event->protocol ? event->protocol : "other",
-			 event->count > 1 ? "s" : "", where);
-		break;
-	case EVENT_HTTP_REQUEST:
-		snprintf(buf, cap, "HTTP %.64s request to %s %s.",
-			 event->method ? event->method : "?", where, how);
+		say_packet(out, event);
 		break;
 	default:
-		snprintf(buf, cap, "Connection to %s %s.", where, how);
+		say_request(out, event);
 	}
-}
-
-static void about_name(const struct audit_event *event, char *buf, size_t cap)
-{
-	const char *host = event->host && *event->host ? event->host : ".";
-	char type[16], how[128];
-	const char *word = dns_type_word(event->qtype, type);
-
-	if (event->kind == EVENT_DNS_ANSWER && event->verdict.allow)
-		snprintf(buf, cap,
-			 "DNS question for %.253s (%s) answered with %u "
-			 "address%s.",
-			 host, word, event->answers,
-			 event->answers == 1 ? "" : "es");
-	else
-		snprintf(buf, cap, "DNS %s for %.253s (%s) %s.",
-			 event->kind == EVENT_DNS_ANSWER ? "answer"
-							 : "question",
-			 host, word, outcome(event, how, sizeof(how)));
 }
 
 const char *event_sentence(const struct audit_event *event, char *buf,
 			   size_t cap)
 {
-	switch (event->kind) {
-	case EVENT_SESSION_OPEN:
-		snprintf(buf, cap, "The session began.");
-		break;
-	case EVENT_SESSION_CLOSE:
-		snprintf(buf, cap, "The session ended.");
-		break;
-	case EVENT_POLICY:
-		snprintf(buf, cap, "Another policy is in force.");
-		break;
-	case EVENT_RULESET:
-		snprintf(buf, cap, "The kernel's rules were put back.");
-		break;
-	case EVENT_FINDING:
-		snprintf(buf, cap, "%.400s",
-			 event->detail ? event->detail : "A finding.");
-		break;
-	case EVENT_DNS_QUERY:
-	case EVENT_DNS_ANSWER:
-		about_name(event, buf, cap);
-		break;
-	default:
-		about_network(event, buf, cap);
+	struct out out = { .buf = buf, .cap = cap - 1 };
+
+	if (event->kind == EVENT_FINDING && event->detail) {
+		say(&out, event->detail, 400);
+	} else if (event->kind == EVENT_FINDING) {
+		out_text(&out, "A finding.");
+	} else {
+		say_event(&out, event);
+		out_text(&out, ".");
 	}
+	buf[out.len] = '\0';
 	return buf;
 }

@@ -27,6 +27,15 @@
 
 #define OTHERS 2 /* rows kept for the others, allowed and refused */
 
+/* What fits of @from. */
+static void copy(char *to, const char *from, size_t cap)
+{
+	size_t len = strnlen(from, cap - 1);
+
+	memcpy(to, from, len);
+	to[len] = '\0';
+}
+
 static uint32_t hash_bytes(uint32_t hash, const void *data, size_t len)
 {
 	const unsigned char *s = data;
@@ -36,11 +45,15 @@ static uint32_t hash_bytes(uint32_t hash, const void *data, size_t len)
 	return hash;
 }
 
+static uint32_t hash_host(const char *host)
+{
+	return hash_bytes(2166136261u, host, strlen(host) + 1);
+}
+
 static uint32_t hash_row(const struct tally_row *row)
 {
-	uint32_t hash = 2166136261u;
+	uint32_t hash = hash_host(row->host);
 
-	hash = hash_bytes(hash, row->host, strlen(row->host) + 1);
 	hash = hash_bytes(hash, row->rule, strlen(row->rule) + 1);
 	hash = hash_bytes(hash, &row->reason, sizeof(row->reason));
 	hash = hash_bytes(hash, &row->observed, sizeof(row->observed));
@@ -62,7 +75,8 @@ static struct tally_row *others(struct tally *tally, bool allow)
 	struct tally_row *row = &tally->row[tally->rows++];
 
 	memset(row, 0, sizeof(*row));
-	snprintf(row->host, sizeof(row->host), "%s", TALLY_OTHERS);
+	copy(row->host, TALLY_OTHERS, sizeof(row->host));
+	tally->host[tally->rows - 1] = hash_host(row->host);
 	row->allow = allow;
 	row->reason = allow ? REASON_RULE : REASON_NOT_IN_POLICY;
 	return row;
@@ -83,6 +97,7 @@ static struct tally_row *find(struct tally *tally, const struct tally_row *key)
 	if (tally->rows >= TALLY_MAX - OTHERS)
 		return others(tally, key->allow);
 	tally->row[tally->rows] = *key;
+	tally->host[tally->rows] = hash_host(key->host);
 	tally->index[at] = (uint16_t)++tally->rows;
 	return &tally->row[tally->rows - 1];
 }
@@ -105,9 +120,8 @@ static struct tally_row key_of(const struct audit_event *event)
 	if (!host || !*host)
 		host = ip_format(&event->dst_ip, ip);
 	memset(&key, 0, sizeof(key)); /* it goes over a socket: no padding */
-	snprintf(key.host, sizeof(key.host), "%s", host);
-	snprintf(key.rule, sizeof(key.rule), "%s",
-		 event->rule ? event->rule : "");
+	copy(key.host, host, sizeof(key.host));
+	copy(key.rule, event->rule ? event->rule : "", sizeof(key.rule));
 	key.allow = event->verdict.allow;
 	key.reason = (uint16_t)event->verdict.reason;
 	key.observed = (uint16_t)event->verdict.observed;
@@ -135,8 +149,7 @@ static struct tally_row *row_of(struct tally *tally,
 	else if (event->kind == EVENT_RULESET)
 		snprintf(row->protocol, sizeof(row->protocol), TALLY_RULESET);
 	else if (event->protocol)
-		snprintf(row->protocol, sizeof(row->protocol), "%s",
-			 event->protocol);
+		copy(row->protocol, event->protocol, sizeof(row->protocol));
 	return row;
 }
 
@@ -148,10 +161,13 @@ static struct tally_row *origin_of(struct tally *tally,
 				   const struct audit_event *event)
 {
 	struct tally_row key = key_of(event), *best = NULL;
+	uint32_t host = hash_host(key.host);
 
 	for (size_t i = 0; i < tally->rows; i++) {
 		struct tally_row *row = &tally->row[i];
 
+		if (tally->host[i] != host)
+			continue;
 		if (!row->allow || !(row->count || row->dns) ||
 		    strcmp(row->host, key.host) != 0)
 			continue;

@@ -70,6 +70,7 @@ struct tally {
 	uint64_t records;
 	struct tally_sums sums; /* stays with the ledger */
 	struct tally_row row[TALLY_MAX];
+	uint32_t host[TALLY_MAX];    /* hash of the host of each row */
 	uint16_t index[TALLY_INDEX]; /* hash of a row's key: its number + 1 */
 };
 

@@ -5,11 +5,10 @@
 #include "audit/text.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "audit/base64.h"
+#include "base/decimal.h"
 
 bool text_line(struct text *text, struct text *ret_line)
 {
@@ -107,10 +106,9 @@ void out_text(struct out *out, const char *s)
 
 void out_decimal(struct out *out, uint64_t value)
 {
-	char digits[24];
+	char digits[DECIMAL_MAX];
 
-	snprintf(digits, sizeof(digits), "%" PRIu64, value);
-	out_text(out, digits);
+	out_text(out, decimal_format(value, digits));
 }
 
 void out_base64(struct out *out, const void *data, size_t len)

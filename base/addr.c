@@ -96,11 +96,24 @@ bool ip_parse(const char *text, struct ip *ret_ip)
 	return true;
 }
 
+/* inet_ntop() takes ten times as long: it is printf. */
+static void ip4_format(const uint8_t byte[4], char *to)
+{
+	for (size_t i = 0; i < 4; i++) {
+		if (byte[i] >= 100)
+			*to++ = (char)('0' + byte[i] / 100);
+		if (byte[i] >= 10)
+			*to++ = (char)('0' + byte[i] / 10 % 10);
+		*to++ = (char)('0' + byte[i] % 10);
+		*to++ = i < 3 ? '.' : '\0';
+	}
+}
+
 char *ip_format(const struct ip *ip, char *buf)
 {
 	buf[0] = '\0';
 	if (ip->len == 4)
-		inet_ntop(AF_INET, ip->byte, buf, IP_TEXT_MAX);
+		ip4_format(ip->byte, buf);
 	else if (ip->len == 16)
 		inet_ntop(AF_INET6, ip->byte, buf, IP_TEXT_MAX);
 	return buf;

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct json {
 	char *buf;
@@ -24,16 +25,100 @@ struct json {
 	bool full, comma;
 };
 
-struct json json_of(char *buf, size_t cap);
+static inline struct json json_of(char *buf, size_t cap)
+{
+	return (struct json){ .buf = buf, .cap = cap };
+}
 
-/* @key is NULL inside an array and at the top. @bracket is '{' or '['. */
-void json_open(struct json *j, const char *key, char bracket);
-void json_close(struct json *j, char bracket);
-void json_bytes(struct json *j, const char *key, const char *s, size_t len);
+/* Room for @len bytes, or NULL. */
+static inline char *json_reserve(struct json *j, size_t len)
+{
+	char *at = j->buf + j->len;
+
+	if (j->full || len > j->cap - j->len) {
+		j->full = true;
+		return NULL;
+	}
+	j->len += len;
+	return at;
+}
+
+/* A comma where one belongs, @key (NULL inside an array and at the top), and
+ * room for a value of @len bytes, which is returned. Inline, as is all that has
+ * a key: so a literal is counted, and copied, by the compiler. */
+static inline char *json_begin(struct json *j, const char *key, size_t len)
+{
+	size_t n = key ? strlen(key) : 0;
+	char *to = json_reserve(j, j->comma + (key ? n + 3 : 0) + len);
+
+	if (!to)
+		return NULL;
+	if (j->comma)
+		*to++ = ',';
+	j->comma = true;
+	if (key) {
+		*to++ = '"';
+		memcpy(to, key, n);
+		to += n;
+		*to++ = '"';
+		*to++ = ':';
+	}
+	return to;
+}
+
+/* @bracket is '{' or '['. */
+static inline void json_open(struct json *j, const char *key, char bracket)
+{
+	char *to = json_begin(j, key, 1);
+
+	if (to)
+		*to = bracket;
+	j->comma = false;
+}
+
+static inline void json_close(struct json *j, char bracket)
+{
+	char *to = json_reserve(j, 1);
+
+	if (to)
+		*to = bracket;
+	j->comma = true;
+}
+
+/* Values, behind what json_begin() wrote. */
+void json_put_string(struct json *j, const char *s, size_t len);
+void json_put_uint(struct json *j, uint64_t v);
+
+static inline void json_bytes(struct json *j, const char *key, const char *s,
+			      size_t len)
+{
+	json_begin(j, key, 0);
+	json_put_string(j, s, len);
+}
+
 /* NUL-terminated; leaves the key out if @s is NULL or empty. */
-void json_text(struct json *j, const char *key, const char *s);
-void json_uint(struct json *j, const char *key, uint64_t v);
+static inline void json_text(struct json *j, const char *key, const char *s)
+{
+	if (s && *s)
+		json_bytes(j, key, s, strlen(s));
+}
+
+static inline void json_uint(struct json *j, const char *key, uint64_t v)
+{
+	json_begin(j, key, 0);
+	json_put_uint(j, v);
+}
+
 void json_int(struct json *j, const char *key, int64_t v);
 void json_bool(struct json *j, const char *key, bool v);
+
+/* Members or elements as the text that they are in JSON: @s is ours. */
+static inline void json_members(struct json *j, const char *s)
+{
+	char *to = json_begin(j, NULL, strlen(s));
+
+	if (to)
+		memcpy(to, s, strlen(s));
+}
 
 #endif

@@ -67,16 +67,22 @@ static inline uint32_t wire_u24(struct wire *w)
 
 static inline uint32_t wire_u32(struct wire *w)
 {
-	uint32_t high = wire_u16(w);
+	const uint8_t *p = wire_take(w, 4);
 
-	return high << 16 | wire_u16(w);
+	return p ? (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+			       (uint32_t)p[2] << 8 | p[3]
+		 : 0;
 }
 
 static inline uint64_t wire_u64(struct wire *w)
 {
-	uint64_t high = wire_u32(w);
+	struct wire eight = { .at = wire_take(w, 8), .left = 8 };
+	uint64_t high;
 
-	return high << 32 | wire_u32(w);
+	if (!eight.at)
+		return 0;
+	high = wire_u32(&eight);
+	return high << 32 | wire_u32(&eight);
 }
 
 /* A cursor over the next @n bytes, which are taken from @w. */

@@ -58,10 +58,30 @@ static void start(struct gate *gate, const struct msg_gate_start *msg)
 		fail("resolver", err);
 }
 
+/* What still goes on does so without a record. */
+static void on_grace_over(evutil_socket_t fd, short what, void *arg)
+{
+	struct gate *gate = arg;
+
+	(void)fd;
+	(void)what;
+	for (size_t i = 0; i < gate->listeners; i++)
+		for (size_t j = 0; j < gate->sandboxes; j++)
+			listener_end_sandbox(gate->listener[i],
+					     &gate->sandbox[j]->pub);
+}
+
 static void on_ledger_gone(void *arg)
 {
-	(void)arg;
-	log_err("the ledger is gone: nothing leaves any more");
+	const struct timeval grace = { .tv_sec = LEDGER_GRACE_S };
+	struct gate *gate = arg;
+
+	log_err("the ledger is gone: nothing new leaves any more, and what "
+		"goes on is cut in %d s",
+		LEDGER_GRACE_S);
+	if (event_base_once(gate->base, -1, EV_TIMEOUT, on_grace_over, gate,
+			    &grace))
+		on_grace_over(-1, 0, gate);
 }
 
 static void take_ledger(struct gate *gate, int fd)
@@ -69,6 +89,8 @@ static void take_ledger(struct gate *gate, int fd)
 	int err = audit_client_new(gate->base, fd, on_ledger_gone, gate,
 				   &gate->audit);
 
+	if (!err)
+		err = gate_throttle_new(gate);
 	if (err)
 		fail("ledger", err);
 }

@@ -61,7 +61,9 @@ struct gate {
 	struct listener *listener[GATE_LISTENERS_MAX];
 	size_t listeners;
 	struct packets *packets;
-	struct event *throttle; /* while nothing is accepted */
+	struct event *throttle; /* looks whether the ledger is abreast */
+	bool behind;		/* it is not: nothing new begins */
+	struct wait_list waiting_room;
 
 	struct cidr uplink[MSG_UPLINK_MAX], client[MSG_UPLINK_MAX];
 	size_t uplinks, clients;
@@ -106,9 +108,13 @@ int gate_publish_changes(struct gate *gate, const struct policy *old,
 int gate_publish_uncovered(struct gate *gate, const struct policy *old,
 			   int64_t now_s);
 
-/* To be called after a record: has nobody accepted while so many are under way
- * that some could get lost. */
-void gate_throttle(struct gate *gate);
+/* services.room: may something begin that has to be recorded? */
+bool gate_room(void *ctx, struct wait *wait);
+void gate_room_cancel(void *ctx, struct wait *wait);
+/* The same for what can't wait, but can be counted instead. */
+bool gate_is_behind(struct gate *gate);
+/* 0 or -ENOMEM. */
+int gate_throttle_new(struct gate *gate);
 void gate_throttle_free(struct gate *gate);
 
 /* Fills gate->services. */

@@ -136,7 +136,10 @@ static void on_packet(void *arg, const struct nflog_packet *packet)
 	*slot = (struct kind){ .packet = *packet,
 			       .sandbox = sandbox ? sandbox->pub.id : 0,
 			       .used = true };
-	record(packets, slot, 1);
+	if (gate_is_behind(packets->gate))
+		slot->more = 1;
+	else
+		record(packets, slot, 1);
 }
 
 static void flush(struct packets *packets)
@@ -155,9 +158,13 @@ static void flush(struct packets *packets)
 
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
+	struct packets *packets = arg;
+
 	(void)fd;
 	(void)what;
-	flush(arg);
+	/* What is not told now is counted. */
+	if (!gate_is_behind(packets->gate))
+		flush(packets);
 }
 
 /* Returns false when there is nothing more to read. */

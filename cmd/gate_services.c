@@ -17,7 +17,6 @@ static void service_record(void *ctx, const struct audit_event *event,
 	struct gate *gate = ctx;
 
 	audit_client_submit(gate->audit, event, wait);
-	gate_throttle(gate);
 }
 
 static void service_record_cancel(void *ctx, struct wait *wait)
@@ -283,6 +282,8 @@ void gate_services_init(struct gate *gate)
 		.ctx = gate,
 		.record = service_record,
 		.record_cancel = service_record_cancel,
+		.room = gate_room,
+		.room_cancel = gate_room_cancel,
 		.resolve = service_resolve,
 		.resolve_cancel = service_resolve_cancel,
 		.resolve_records = service_resolve_records,

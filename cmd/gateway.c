@@ -18,6 +18,7 @@
 #include "dns/lease.h"
 #include "firewall/nflog.h"
 #include "launch/link.h"
+#include "launch/link_view.h"
 
 #define NFLOG_GROUP	 1
 #define DNS_PORT	 53
@@ -55,6 +56,16 @@ static int open_socket(enum gate_socket which)
 	}
 }
 
+static int add_netlink(int protocol, int *ret_fds, size_t *ret_n)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+
+	if (fd < 0)
+		return -errno;
+	ret_fds[(*ret_n)++] = fd;
+	return 0;
+}
+
 static int gateway_inside(void *arg, int *ret_fds, size_t *ret_n)
 {
 	int err = netns_gateway_sysctls();
@@ -69,15 +80,16 @@ static int gateway_inside(void *arg, int *ret_fds, size_t *ret_n)
 			return fd;
 		ret_fds[(*ret_n)++] = fd;
 	}
-	return 0;
+	err = add_netlink(NETLINK_NETFILTER, ret_fds, ret_n);
+	return err ? err : add_netlink(NETLINK_ROUTE, ret_fds, ret_n);
 }
 
 static int sandbox_inside(void *arg, int *ret_fds, size_t *ret_n)
 {
+	int err = netns_sandbox_sysctls();
+
 	(void)arg;
-	(void)ret_fds;
-	(void)ret_n;
-	return netns_sandbox_sysctls();
+	return err ? err : add_netlink(NETLINK_ROUTE, ret_fds, ret_n);
 }
 
 static int make_namespace(struct gateway *g)
@@ -88,9 +100,11 @@ static int make_namespace(struct gateway *g)
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < n && i < ARRAY_SIZE(made_inside); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(made_inside); i++)
 		g->socket[made_inside[i]] = fds[i];
-	return n == ARRAY_SIZE(made_inside) ? 0 : -EIO;
+	g->rules_watch = fds[ARRAY_SIZE(made_inside)];
+	g->link_watch[GATEWAY_SIDE] = fds[ARRAY_SIZE(made_inside) + 1];
+	return n == ARRAY_SIZE(made_inside) + 2 ? 0 : -EIO;
 }
 
 static int make_rules(struct gateway *g)
@@ -161,6 +175,10 @@ static int open_all(const struct policy *policy, struct gateway *g,
 	if (err)
 		return explain(err, "opening the policy's addresses", NULL,
 			       reterr, cap);
+	/* Before the look at all of it, so that nothing lies between. */
+	err = gateway_watch(g, reterr, cap);
+	if (err)
+		return err;
 	err = ruleset_verify(g->nft, &g->spec, &g->link, 1, g->digest, differs,
 			     sizeof(differs));
 	if (err)
@@ -173,17 +191,19 @@ static int open_all(const struct policy *policy, struct gateway *g,
 
 int gateway_begin(struct gateway *ret, char *reterr, size_t cap)
 {
-	size_t none = 0;
+	size_t n = 0;
 	int fds[8], err;
 
 	*ret = (struct gateway){ .ns = { -1, -1, -1 },
 				 .sandbox = { -1, -1, -1 },
+				 .rules_watch = -1,
+				 .link_watch = { -1, -1 },
 				 .link = { .ifname = VETH_HERE,
 					   .ip = ip_v4(LINK_BASE + 2),
 					   .gateway = ip_v4(LINK_BASE + 1) } };
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		ret->socket[i] = -1;
-	err = netns_create(&ret->sandbox, sandbox_inside, NULL, fds, &none);
+	err = netns_create(&ret->sandbox, sandbox_inside, NULL, fds, &n);
 	if (err == -EPERM)
 		return explain(err, "making network namespaces",
 			       "root without CAP_SYS_ADMIN? try as an "
@@ -192,6 +212,7 @@ int gateway_begin(struct gateway *ret, char *reterr, size_t cap)
 	if (err)
 		return explain(err, "making network namespaces", NULL, reterr,
 			       cap);
+	ret->link_watch[SANDBOX_SIDE] = fds[0];
 	return 0;
 }
 
@@ -212,6 +233,12 @@ void gateway_close(struct gateway *gateway)
 	gateway_drop_changes(gateway);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		close_fd(&gateway->socket[i]);
+	close_fd(&gateway->rules_watch);
+	for (size_t i = 0; i < GATEWAY_SIDES; i++) {
+		close_fd(&gateway->link_watch[i]);
+		link_view_free(gateway->view[i]);
+		gateway->view[i] = NULL;
+	}
 	netns_close(&gateway->sandbox);
 	netns_close(&gateway->ns);
 }

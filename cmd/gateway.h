@@ -22,6 +22,11 @@ struct gateway_flows {
 	size_t n, cap;
 };
 
+/* Where there are links to be watched. */
+enum gateway_side { GATEWAY_SIDE, SANDBOX_SIDE, GATEWAY_SIDES };
+
+struct link_view;
+
 struct gateway {
 	struct netns ns, sandbox;
 	struct nft *nft;
@@ -30,6 +35,10 @@ struct gateway {
 	uint32_t ifindex;
 	int socket[GATE_SOCKET_COUNT]; /* -1: none */
 	char digest[65];	       /* of the ruleset as read back */
+	/* To hear of changes by others (firewall/watch.h, launch/link_view.h),
+	 * and what is compared. */
+	int rules_watch, link_watch[GATEWAY_SIDES];
+	struct link_view *view[GATEWAY_SIDES];
 	/* What counters that are gone have counted, and what those that are
 	 * there had at the last look. */
 	struct ruleset_counters before, last;
@@ -81,6 +90,20 @@ int gateway_sweep(struct gateway *gateway, const struct policy *policy);
  * counted between the last look and the moment somebody took them away is lost.
  * 0, or -errno: @ret then has what is known. */
 int gateway_counters(struct gateway *gateway, struct ruleset_counters *ret);
+
+/* From now on changes by others are heard of; remembers what links there are.
+ * 0, or -errno and a sentence in @reterr. */
+int gateway_watch(struct gateway *gateway, char *reterr, size_t cap);
+
+/* Are links, addresses and routes of both namespaces as they were, and nobody
+ * forwards? 0, or -errno and what differs in @reterr. */
+int gateway_verify_links(struct gateway *gateway, char *reterr, size_t cap);
+
+/* Puts the rules back, as they are at a start: link and literal ranges of
+ * @policy, no addresses of names. Verified. @ret_generation: all commits up to
+ * that one are done away with. 0, or -errno and why in @reterr. */
+int gateway_restore(struct gateway *gateway, const struct policy *policy,
+		    uint32_t *ret_generation, char *reterr, size_t cap);
 
 /* Reads the rules back. 0, or -errno and what differs in @reterr. */
 int gateway_verify(struct gateway *gateway, char *reterr, size_t cap);

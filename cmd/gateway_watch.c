@@ -4,9 +4,110 @@
  */
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "cmd/gateway.h"
+#include "firewall/watch.h"
+#include "launch/link_view.h"
+
+/* In each namespace: the loopback and the link between them. */
+#define INTERFACES 2
+
+static const char *const side_name[GATEWAY_SIDES] = {
+	[GATEWAY_SIDE] = "the gateway's namespace",
+	[SANDBOX_SIDE] = "the sandbox's namespace",
+};
+
+static int route_of(const struct gateway *g, size_t side)
+{
+	return side == SANDBOX_SIDE ? g->sandbox.route : g->ns.route;
+}
+
+static int watch_side(struct gateway *g, size_t side, char *reterr, size_t cap)
+{
+	int err = link_view_listen(g->link_watch[side]);
+
+	if (!err)
+		err = link_view_read(route_of(g, side), &g->view[side]);
+	if (err) {
+		snprintf(reterr, cap, "watching the links: %s", strerror(-err));
+		return err;
+	}
+	if (link_view_interfaces(g->view[side]) == INTERFACES)
+		return 0;
+	snprintf(reterr, cap, "%s has interfaces that are not ours",
+		 side_name[side]);
+	return -EBADMSG;
+}
+
+int gateway_watch(struct gateway *g, char *reterr, size_t cap)
+{
+	int err = watch_listen(g->rules_watch, g->nft);
+
+	if (err)
+		snprintf(reterr, cap, "watching the rules: %s", strerror(-err));
+	for (size_t i = 0; !err && i < GATEWAY_SIDES; i++)
+		err = watch_side(g, i, reterr, cap);
+	return err;
+}
+
+int gateway_verify_links(struct gateway *g, char *reterr, size_t cap)
+{
+	char differs[400];
+	int err = 0;
+
+	for (size_t i = 0; !err && i < GATEWAY_SIDES; i++) {
+		struct link_view *view = NULL;
+
+		err = link_view_read(route_of(g, i), &view);
+		if (err)
+			snprintf(differs, sizeof(differs), "can't be read: %s",
+				 strerror(-err));
+		else
+			err = link_view_compare(g->view[i], view, differs,
+						sizeof(differs));
+		if (err)
+			snprintf(reterr, cap, "%s: %s", side_name[i], differs);
+		link_view_free(view);
+	}
+	return err;
+}
+
+/* The link's elements, and what the policy allows as addresses. */
+static int put_back(struct gateway *g, const struct policy *policy)
+{
+	int err = ruleset_install(g->nft, &g->spec);
+
+	if (!err)
+		err = ruleset_link_add(g->nft, &g->link, g->spec.proxy_port);
+	return err ? err : gateway_literals(g, NULL, policy);
+}
+
+int gateway_restore(struct gateway *g, const struct policy *policy,
+		    uint32_t *ret_generation, char *reterr, size_t cap)
+{
+	struct ruleset_counters total;
+	uint32_t generation;
+	int err = watch_generation(g->nft, &generation);
+
+	/* As far as they still are there. */
+	(void)gateway_counters(g, &total);
+	g->before = total;
+	g->last = (struct ruleset_counters){ 0 };
+	gateway_drop_changes(g);
+	if (!err)
+		err = put_back(g, policy);
+	if (err) {
+		snprintf(reterr, cap, "%s", strerror(-err));
+		return err;
+	}
+	err = gateway_verify(g, reterr, cap);
+	if (!err)
+		*ret_generation = generation;
+	return err;
+}
 
 /* --- counters ------------------------------------------------------------ */
 

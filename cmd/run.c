@@ -388,6 +388,7 @@ int run_main(int argc, char **argv)
 	record_open(&run);
 	watch(&run);
 	settle_policy(&run);
+	boundary_end(&run.warden);
 	status = finish(&run);
 	release(&run);
 	return status;

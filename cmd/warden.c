@@ -111,7 +111,7 @@ void warden_finding(struct warden *w, const char *text)
 	warden_record(w, &event);
 }
 
-static void session_failed(struct warden *w, const char *why)
+void warden_failed(struct warden *w, const char *why)
 {
 	log_err("%s", why);
 	warden_finding(w, why);
@@ -146,25 +146,40 @@ static bool crashes_too_often(struct warden *w)
 
 static int watch_gate(struct warden *w);
 
-int warden_restart_gate(struct warden *w)
+void warden_stop_gate(struct warden *w)
 {
-	int err;
-
+	if (w->gate.pid > 0)
+		kill(w->gate.pid, SIGKILL);
 	drop_event(&w->gate_event);
 	drop_event(&w->gate_died);
 	reap(&w->gate);
-	if (crashes_too_often(w)) {
-		session_failed(w, "the gate died three times in a minute");
-		return -ECHILD;
-	}
-	log_warn("the gate died; starting it again");
-	warden_finding(w, "the gate died and is started again");
+}
+
+int warden_start_gate(struct warden *w)
+{
+	int err;
+
+	/* It would serve behind a boundary that is none. */
+	if (warden_held(w) == BOUNDARY_BROKEN)
+		return -EPERM;
 	if ((err = child_spawn("gate", !w->root, &w->gate)) ||
 	    (err = warden_give_gate(w)) ||
 	    (err = warden_await(&w->gate, MSG_GATE_READY)) ||
 	    (err = watch_gate(w)))
-		session_failed(w, "the gate could not be started again");
+		warden_failed(w, "the gate could not be started again");
 	return err;
+}
+
+int warden_restart_gate(struct warden *w)
+{
+	warden_stop_gate(w);
+	if (crashes_too_often(w)) {
+		warden_failed(w, "the gate died three times in a minute");
+		return -ECHILD;
+	}
+	log_warn("the gate died; starting it again");
+	warden_finding(w, "the gate died and is started again");
+	return warden_start_gate(w);
 }
 
 static void on_gate_died(evutil_socket_t fd, short what, void *arg)
@@ -216,16 +231,32 @@ static void on_ledger_message(evutil_socket_t fd, short what, void *arg)
 	kill(w->ledger.pid, SIGKILL);
 }
 
+static void on_ledger_grace_over(evutil_socket_t fd, short what, void *arg)
+{
+	struct warden *w = arg;
+
+	(void)fd;
+	(void)what;
+	warden_failed(w, "the ledger died: the session can't be recorded");
+}
+
+/* The gate has seen it too: nothing new leaves, and what goes on is cut before
+ * the session ends for it. */
 static void on_ledger_died(evutil_socket_t fd, short what, void *arg)
 {
+	const struct timeval grace = { .tv_sec = LEDGER_GRACE_S + 1 };
 	struct warden *w = arg;
 
 	(void)fd;
 	(void)what;
 	drop_event(&w->ledger_event);
 	drop_event(&w->ledger_died);
-	/* The gate has seen it too: nothing new leaves. */
-	session_failed(w, "the ledger died: nothing leaves any more");
+	log_err("the ledger died: nothing new leaves any more, the session "
+		"ends in %d s",
+		LEDGER_GRACE_S + 1);
+	if (event_base_once(w->base, -1, EV_TIMEOUT, on_ledger_grace_over, w,
+			    &grace))
+		on_ledger_grace_over(-1, 0, w);
 }
 
 static void on_uplink_changed(evutil_socket_t fd, short what, void *arg)
@@ -240,7 +271,7 @@ static void on_uplink_changed(evutil_socket_t fd, short what, void *arg)
 		;
 	/* Without the whole list the machine's neighbours could be dialled. */
 	if (upstream_prefixes(&uplink))
-		session_failed(w, "the machine's own prefixes can't be read");
+		warden_failed(w, "the machine's own prefixes can't be read");
 	else if (w->gate.sock >= 0)
 		warden_tell_gate(w, MSG_GATE_UPLINK, &uplink);
 }
@@ -285,10 +316,7 @@ int warden_attach(struct warden *w, struct event_base *base)
 	int err;
 
 	w->base = base;
-	if (w->gateway)
-		w->watched.held = BOUNDARY_HELD;
-	err = watch_gate(w);
-	if (err)
+	if ((err = watch_gate(w)) || (err = boundary_attach(w)))
 		return err;
 	w->ledger_died = watch(w, w->ledger.pidfd, on_ledger_died);
 	w->ledger_event = watch(w, w->ledger.sock, on_ledger_message);
@@ -309,11 +337,6 @@ int warden_record(struct warden *w, const struct audit_event *event)
 	return audit_submit_sync(w->record_sock, event, ++w->record_seq);
 }
 
-enum boundary_held warden_held(const struct warden *w)
-{
-	return w->gateway ? w->watched.held : BOUNDARY_UNKNOWN;
-}
-
 /* --- the end ------------------------------------------------------------- */
 
 static void drop_events(struct warden *w)
@@ -325,6 +348,7 @@ static void drop_events(struct warden *w)
 	drop_event(&w->uplink_event);
 	drop_event(&w->resolv_event);
 	drop_event(&w->flows_event);
+	boundary_detach(w);
 }
 
 /* Closing its socket tells it to end; it may take a while over its last

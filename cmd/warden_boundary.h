@@ -30,8 +30,10 @@ struct boundary {
  * -errno. */
 int boundary_attach(struct warden *warden);
 
-/* The end of the watch, with a last look: what is found is recorded, but not
- * put back any more. Once; more is nothing. The ledger must still be there. */
+/* The end of the watch, after the command's: what others did to the rules up to
+ * now is recorded, but not put back any more, and links are looked at once
+ * more. (The rules are read back for the receipt.) The ledger must still be
+ * there. Twice is once. */
 void boundary_end(struct warden *warden);
 
 /* The same without a look. */

@@ -55,6 +55,14 @@ int warden_tell_end(struct warden *warden, struct warden_end *end);
 int warden_take_tally(struct warden *warden, struct warden_end *end,
 		      struct tally *ret_tally);
 
+/* At once, and without another one: no more flows, nothing leaves. */
+void warden_stop_gate(struct warden *warden);
+/* The next one, where there is none. 0, or -errno: as warden_restart_gate(). */
+int warden_start_gate(struct warden *warden);
+
+/* The session can't go on: recorded, and told to its owner. */
+void warden_failed(struct warden *warden, const char *why);
+
 /* Replaces a gate that is dead or dying. 0, or -errno: the session has failed,
  * and was told so. */
 int warden_restart_gate(struct warden *warden);

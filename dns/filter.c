@@ -7,8 +7,9 @@
 
 #include "dns/clock.h"
 #include "dns/query.h"
+#include "dns/server.h"
 
-#define QUERIES_MAX	    1024
+#define QUERIES_MAX	    DNS_SERVER_QUERIES_MAX
 #define QUERIES_SANDBOX_MAX 256
 
 static void send_reply(struct filter *filter, const struct dns_peer *peer,
@@ -130,6 +131,16 @@ void filter_query(struct filter *filter, const struct dns_peer *peer,
 		return;
 	}
 	query_begin(query, parsed);
+}
+
+bool filter_room(struct filter *filter, struct wait *wait)
+{
+	return services_room(filter->services, wait);
+}
+
+void filter_room_cancel(struct filter *filter, struct wait *wait)
+{
+	services_room_cancel(filter->services, wait);
 }
 
 static void forget(struct filter *filter, const void *conn,

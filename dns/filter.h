@@ -33,6 +33,11 @@ void filter_free(struct filter *filter);
 void filter_query(struct filter *filter, const struct dns_peer *peer,
 		  const void *data, size_t len);
 
+/* Is there room for the records of one more question (a few, from UDP)? See
+ * services.room. */
+bool filter_room(struct filter *filter, struct wait *wait);
+void filter_room_cancel(struct filter *filter, struct wait *wait);
+
 /* Ends all questions of a connection. */
 void filter_forget(struct filter *filter, const void *conn);
 /* Ends all questions of a sandbox that is going away. */

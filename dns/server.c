@@ -72,7 +72,7 @@ void dns_server_free(struct dns_server *server)
 	if (!server)
 		return;
 	tcp_free(server->tcp); /* forgets its questions: before the filter */
-	filter_free(server->filter);
 	udp_free(server->udp);
+	filter_free(server->filter);
 	free(server);
 }

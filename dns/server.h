@@ -10,6 +10,9 @@
 struct event_base;
 struct dns_server;
 
+/* At most so many questions are under way. */
+#define DNS_SERVER_QUERIES_MAX 1024
+
 /* Serves on @udp_fd (IP_PKTINFO and IP_RECVORIGDSTADDR set; answers leave from
  * the address and port that was asked) and @tcp_fd (listening). Both are owned
  * from here on, also if it fails. @services outlives the server. 0 or -errno.

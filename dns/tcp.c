@@ -37,6 +37,7 @@ struct conn {
 	int fd;
 	struct event *readable, *writable, *deadline;
 	unsigned in_flight;
+	struct wait room; /* whole questions are left unread meanwhile */
 	bool ended;   /* the client sends no more */
 	bool parsing; /* on the stack: freed by whoever parses */
 	bool broken;
@@ -60,6 +61,7 @@ static void conn_free(struct conn *conn)
 	struct tcp *tcp = conn->tcp;
 
 	filter_forget(tcp->filter, conn);
+	filter_room_cancel(tcp->filter, &conn->room);
 	TAILQ_REMOVE(&tcp->conns, conn, entry);
 	tcp->count--;
 	if (conn->readable)
@@ -94,7 +96,7 @@ static bool has_room(const struct conn *conn)
 /* What is watched follows from what the buffers hold. */
 static void conn_rearm(struct conn *conn)
 {
-	if (!conn->ended && has_room(conn))
+	if (!conn->ended && has_room(conn) && !conn->room.seq)
 		event_add(conn->readable, NULL);
 	else
 		event_del(conn->readable);
@@ -132,7 +134,8 @@ static void conn_parse(struct conn *conn)
 		struct wire w = wire_of(conn->in + at, conn->in_len - at);
 		size_t len = wire_u16(&w);
 
-		if (!wire_ok(&w))
+		if (!wire_ok(&w) ||
+		    !filter_room(conn->tcp->filter, &conn->room))
 			break;
 		if (len < DNS_HEADER_LEN || len > DNS_QUERY_MAX) {
 			/* No question: recorded as one, and the end. */
@@ -167,7 +170,8 @@ static void conn_advance(struct conn *conn)
 			conn->broken = true;
 	}
 	if (conn->broken ||
-	    (conn->ended && !conn->in_flight && conn->out_at == conn->out_len))
+	    (conn->ended && !conn->in_flight && !conn->room.seq &&
+	     conn->out_at == conn->out_len))
 		conn_free(conn);
 	else
 		conn_rearm(conn);
@@ -199,6 +203,12 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	conn_advance(arg);
+}
+
+static void on_room(struct wait *wait, int status)
+{
+	(void)status;
+	conn_advance(CONTAINER_OF(wait, struct conn, room));
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
@@ -276,6 +286,7 @@ static struct conn *conn_new(struct tcp *tcp, int fd,
 	conn->tcp = tcp;
 	conn->fd = fd;
 	conn->sandbox = sandbox;
+	conn->room.done = on_room;
 	TAILQ_INSERT_TAIL(&tcp->conns, conn, entry);
 	tcp->count++;
 	conn->readable = event_new(tcp->base, fd, EV_READ | EV_PERSIST,

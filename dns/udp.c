@@ -38,6 +38,7 @@ struct udp {
 	uint16_t port; /* ours */
 	struct event *readable;
 	struct event *flush; /* pending while answers wait to be sent */
+	struct wait room;    /* while questions are left to the kernel */
 	unsigned waiting;
 	struct mmsghdr in_msg[BATCH], out_msg[BATCH];
 	struct packet in[BATCH], out[BATCH];
@@ -194,9 +195,24 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	for (int i = 0; i < TURNS_MAX && receive(udp) == BATCH; i++)
-		;
+	for (int i = 0; i < TURNS_MAX; i++) {
+		/* What the kernel has no place for meanwhile is asked again. */
+		if (!filter_room(udp->filter, &udp->room)) {
+			event_del(udp->readable);
+			break;
+		}
+		if (receive(udp) < BATCH)
+			break;
+	}
 	flush(udp);
+}
+
+static void on_room(struct wait *wait, int status)
+{
+	struct udp *udp = CONTAINER_OF(wait, struct udp, room);
+
+	(void)status;
+	event_add(udp->readable, NULL);
 }
 
 int udp_new(struct event_base *base, int fd, struct filter *filter,
@@ -213,6 +229,7 @@ int udp_new(struct event_base *base, int fd, struct filter *filter,
 	}
 	udp->fd = fd;
 	udp->filter = filter;
+	udp->room.done = on_room;
 	err = sock_nonblock(fd);
 	if (!err && getsockname(fd, &own.sa, &len) < 0)
 		err = -errno;

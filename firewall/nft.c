@@ -56,6 +56,26 @@ int nft_open(int fd, struct nft **ret_nft)
 	return 0;
 }
 
+int nft_port(struct nft *nft, uint32_t *ret_port)
+{
+	const struct sockaddr_nl any = { .nl_family = AF_NETLINK };
+	const int fd = mnl_socket_get_fd(nft->socket);
+	struct sockaddr_nl own;
+	socklen_t len = sizeof(own);
+
+	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0)
+		return -errno;
+	/* The first request would give it one. */
+	if (!own.nl_pid &&
+	    (bind(fd, (const struct sockaddr *)&any, sizeof(any)) < 0 ||
+	     getsockname(fd, (struct sockaddr *)&own, &len) < 0))
+		return -errno;
+	if (!own.nl_pid)
+		return -EADDRNOTAVAIL;
+	*ret_port = own.nl_pid;
+	return 0;
+}
+
 void nft_close(struct nft *nft)
 {
 	if (!nft)

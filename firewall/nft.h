@@ -33,6 +33,9 @@ struct nlmsghdr *nft_ask(struct nft *nft, uint16_t type, uint16_t flags,
 			 uint8_t family);
 int nft_read(struct nft *nft, struct nlmsghdr *nlh, mnl_cb_t cb, void *arg);
 
+/* The address of the socket among those of its namespace. 0 or -errno. */
+int nft_port(struct nft *nft, uint32_t *ret_port);
+
 /* Fills @tb, of @max + 1 elements, with the attributes of a message (after
  * nfgenmsg) or inside a nest; NULL where one is absent. -EBADMSG if malformed.
  */

@@ -152,8 +152,8 @@ int load_limits(const struct loader *l, const struct node *map,
 		"names_per_wildcard", "dns_per_second",		"upload",
 		"download",
 	};
-	static const unsigned max[] = { 65535, 100000, NAMES_MAX, NAMES_MAX,
-					100000 };
+	static const unsigned max[] = { LIMIT_CONNECTIONS_MAX, 100000,
+					NAMES_MAX, NAMES_MAX, 100000 };
 	struct limits *limits = &settings->limits;
 	unsigned *const count[] = {
 		&limits->connections,	 &limits->connections_per_second,

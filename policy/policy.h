@@ -57,9 +57,11 @@ struct verdict {
 	enum reason observed;
 };
 
+#define LIMIT_CONNECTIONS_MAX 65535
+
 /* Of one sandbox. */
 struct limits {
-	unsigned connections;		 /* at once */
+	unsigned connections;		 /* at once; LIMIT_CONNECTIONS_MAX */
 	unsigned connections_per_second; /* new ones */
 	unsigned names;			 /* distinct */
 	unsigned names_per_wildcard;	 /* distinct names under one wildcard */

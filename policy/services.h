@@ -67,6 +67,13 @@ struct services {
 	/* Stops waiting for a record. The record itself is still written. */
 	void (*record_cancel)(void *ctx, struct wait *wait);
 
+	/* May something begin that will be recorded: a connection be taken, a
+	 * first message, a request or a question be read? If not, because the
+	 * ledger is far behind, @wait is done with 0 when it is time to ask
+	 * again. Whoever waits already may ask. NULL: always. */
+	bool (*room)(void *ctx, struct wait *wait);
+	void (*room_cancel)(void *ctx, struct wait *wait);
+
 	/* Looks up A and AAAA of @host upstream or in the cache. Only after the
 	 * record of its verdict was accepted. */
 	void (*resolve)(void *ctx, const char *host, struct lookup *lookup);
@@ -130,5 +137,19 @@ struct services {
 	 * leases are used. */
 	struct ip answer;
 };
+
+static inline bool services_room(const struct services *services,
+				 struct wait *wait)
+{
+	return !services->room || services->room(services->ctx, wait);
+}
+
+/* Fine if it does not wait. */
+static inline void services_room_cancel(const struct services *services,
+					struct wait *wait)
+{
+	if (services->room_cancel)
+		services->room_cancel(services->ctx, wait);
+}
 
 #endif

@@ -51,6 +51,7 @@ void exchange_end_flow(struct exchange *x, const char *how)
 		flow_close(flow, x->up, x->down, how);
 	x->up = x->down = 0;
 	x->prepaid = 0;
+	x->paused = false;
 }
 
 void exchange_cut(struct exchange *x, const char *how)
@@ -63,6 +64,15 @@ void exchange_cut(struct exchange *x, const char *how)
 	exchange_phase(x, EXCHANGE_OVER);
 }
 
+static void on_accepted(void *arg)
+{
+	struct exchange *x = arg;
+
+	x->paused = false;
+	x->since = exchange_now();
+	exchange_run(x);
+}
+
 void exchange_progress(struct exchange *x)
 {
 	uint64_t sum = x->up + x->down, now = exchange_now();
@@ -70,9 +80,11 @@ void exchange_progress(struct exchange *x)
 	if (!x->flow || sum == x->told ||
 	    (sum - x->told < PROGRESS_BYTES && now - x->told_at < PROGRESS_MS))
 		return;
+	x->paused = !flow_progress(x->flow, x->up, x->down, on_accepted, x);
+	if (x->paused)
+		return;
 	x->told = sum;
 	x->told_at = now;
-	flow_progress(x->flow, x->up, x->down);
 }
 
 static uint64_t either(unsigned ms, unsigned otherwise)
@@ -86,6 +98,8 @@ static uint64_t limit_ms(const struct exchange *x)
 {
 	const struct exchange_config *c = &x->config;
 
+	if (x->paused || x->room.seq)
+		return 0;
 	switch (x->phase) {
 	case EXCHANGE_HEAD:
 		return buf_len(&x->side[CLIENT].in)
@@ -108,10 +122,10 @@ static void time_out(struct exchange *x)
 {
 	switch (x->phase) {
 	case EXCHANGE_HEAD:
-		if (buf_len(&x->side[CLIENT].in))
-			exchange_late(x);
-		else
+		if (!buf_len(&x->side[CLIENT].in))
 			exchange_phase(x, EXCHANGE_OVER);
+		else if (exchange_room_to_ask(x))
+			exchange_late(x);
 		break;
 	case EXCHANGE_RELAY:
 		if (x->answered)
@@ -141,6 +155,17 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	exchange_run(x);
 }
 
+/* The client is not to blame for the wait. */
+static void on_room(struct wait *wait, int status)
+{
+	struct exchange *x = CONTAINER_OF(wait, struct exchange, room);
+
+	(void)status;
+	if (x->phase == EXCHANGE_HEAD)
+		x->since = exchange_now();
+	exchange_run(x);
+}
+
 static void set_timer(struct exchange *x)
 {
 	uint64_t limit = limit_ms(x), now = exchange_now(), ms;
@@ -161,7 +186,7 @@ static void set_timer(struct exchange *x)
 static void set_events(struct exchange *x)
 {
 	struct side *client = &x->side[CLIENT], *server = &x->side[SERVER];
-	bool open = x->phase != EXCHANGE_SWITCH;
+	bool open = x->phase != EXCHANGE_SWITCH && !x->paused;
 
 	side_arm(client,
 		 open && !client->eof &&
@@ -170,7 +195,7 @@ static void set_events(struct exchange *x)
 		 buf_len(&client->out) > 0);
 	if (server->fd >= 0)
 		side_arm(server,
-			 x->phase == EXCHANGE_RELAY && !server->eof &&
+			 x->phase == EXCHANGE_RELAY && open && !server->eof &&
 				 buf_room(&server->in) > 0,
 			 !server->broken && buf_len(&server->out) > 0);
 	set_timer(x);
@@ -224,6 +249,7 @@ void exchange_drop_buffers(struct exchange *x)
 
 void exchange_free(struct exchange *x)
 {
+	services_room_cancel(x->config.services, &x->room);
 	exchange_end_flow(x, "aborted");
 	side_close(&x->side[CLIENT]);
 	exchange_drop_buffers(x);
@@ -306,6 +332,7 @@ int exchange_start(const struct exchange_config *config, int client_fd,
 		return -ENOMEM;
 	}
 	x->config = *config;
+	x->room.done = on_room;
 	if (config->host) {
 		snprintf(x->fixed_host, sizeof(x->fixed_host), "%s",
 			 config->host);

@@ -82,9 +82,11 @@ struct exchange {
 	bool decided;
 	struct flow_result result;
 	uint64_t up, down; /* bytes on the upstream connection */
+	struct wait room; /* HEAD: the next request is left unread */
 	size_t prepaid; /* of side[SERVER].out: taken off the budget already */
 	bool spent;	/* there was more than the budget had */
 	uint64_t told, told_at; /* the last progress record */
+	bool paused; /* it is not accepted yet, and the next one is due */
 	struct tunnel *tunnel;
 };
 
@@ -113,6 +115,9 @@ bool side_flush(struct side *side); /* wrote something? */
 void side_arm(struct side *side, bool read, bool write);
 
 /* exchange_request.c */
+/* Is there room for the record of what comes next? If not, the exchange runs
+ * when there is. */
+bool exchange_room_to_ask(struct exchange *x);
 bool exchange_step_head(struct exchange *x);
 bool exchange_step_decide(struct exchange *x);
 /* Answers with a refusal, unless a response has begun, and closes. What was

@@ -272,6 +272,11 @@ static bool refuse_cut_off(struct exchange *x, struct judged *j)
 		      "the request ends in the middle");
 }
 
+bool exchange_room_to_ask(struct exchange *x)
+{
+	return services_room(x->config.services, &x->room);
+}
+
 bool exchange_step_head(struct exchange *x)
 {
 	struct side *client = &x->side[CLIENT];
@@ -280,6 +285,8 @@ bool exchange_step_head(struct exchange *x)
 
 	j.method[0] = j.path[0] = '\0';
 	x->answered = false;
+	if (buf_len(in) && !exchange_room_to_ask(x))
+		return false;
 	if (protocol_of(in) == PROTOCOL_TLS)
 		return refuse_other(x, &j);
 	switch (http_request_parse(in->data + in->start, buf_len(in), &j.req,

@@ -9,11 +9,19 @@
 #include "proxy/exchange_impl.h"
 #include "proxy/tunnel.h"
 
-static void on_tunnel_progress(void *arg, uint64_t up, uint64_t down)
+static void on_accepted(void *arg)
 {
 	struct exchange *x = arg;
 
-	flow_progress(x->flow, x->up + up, x->down + down);
+	tunnel_resume(x->tunnel);
+}
+
+static bool on_tunnel_progress(void *arg, uint64_t up, uint64_t down)
+{
+	struct exchange *x = arg;
+
+	return flow_progress(x->flow, x->up + up, x->down + down, on_accepted,
+			     x);
 }
 
 static void on_tunnel_closed(void *arg, uint64_t up, uint64_t down,

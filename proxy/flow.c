@@ -181,14 +181,35 @@ void flow_record_refusal(const struct services *services,
 		services->record(services->ctx, &event, NULL);
 }
 
-void flow_progress(struct flow *flow, uint64_t up, uint64_t down)
+/* A flow that can't be recorded any more is cut by those who know why. */
+static void on_progress(struct wait *wait, int status)
+{
+	struct flow *flow = CONTAINER_OF(wait, struct flow, progress);
+	void (*again)(void *arg) = STEAL(flow->again);
+
+	(void)status;
+	flow->progressing = false;
+	if (again)
+		again(flow->again_arg);
+}
+
+bool flow_progress(struct flow *flow, uint64_t up, uint64_t down,
+		   void (*again)(void *arg), void *arg)
 {
 	struct audit_event event = flow_event(flow, EVENT_FLOW_PROGRESS);
 
+	if (flow->progressing) {
+		flow->again = again;
+		flow->again_arg = arg;
+		return false;
+	}
 	event.bytes_up = up;
 	event.bytes_down = down;
 	event.duration_ms = (uint64_t)(now_ms() - flow->start_ms);
-	flow_record(flow, &event, NULL);
+	flow->progressing = true;
+	flow->progress.done = on_progress;
+	flow_record(flow, &event, &flow->progress);
+	return true;
 }
 
 void flow_classified(struct flow *flow, const char *protocol, const char *sni)
@@ -241,6 +262,9 @@ void flow_close(struct flow *flow, uint64_t up, uint64_t down, const char *how)
 	if (!flow)
 		return;
 	opening_free(STEAL(flow->opening));
+	if (flow->progressing)
+		flow->services->record_cancel(flow->services->ctx,
+					      &flow->progress);
 	if (flow->allowed) {
 		event = flow_event(flow, EVENT_FLOW_CLOSE);
 		event.bytes_up = up;

@@ -57,7 +57,11 @@ struct flow {
 	uint16_t dialled; /* the port, once it is connected; else 0 */
 	bool allowed;	  /* recorded as such: a close record is due */
 	bool websocket, overrides, another;
-	bool counted; /* by the meters */
+	bool counted;	  /* by the meters */
+	bool progressing; /* a record of progress is not accepted yet */
+	struct wait progress;
+	void (*again)(void *arg); /* the next one is due; or NULL */
+	void *again_arg;
 	struct ip src_ip;
 	struct ip asked; /* the literal, if there is no host */
 	struct ip ip;	 /* the same, or the one dialled */

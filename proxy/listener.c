@@ -4,7 +4,7 @@
  *
  * One connection a turn, so that a flood of them does not starve what is under
  * way. Without file descriptors left, accepting pauses: the event would fire
- * again at once.
+ * again at once. While the ledger is behind, clients wait unseen.
  */
 #include "proxy/listener.h"
 
@@ -31,7 +31,7 @@ struct listener {
 	const struct services *services;
 	int fd;
 	struct event *readable, *pause;
-	bool held;
+	struct wait room; /* while nothing is accepted */
 	struct fold *fold;
 	LIST_HEAD(, child) children;
 };
@@ -124,6 +124,10 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	int client;
 
 	(void)what;
+	if (!services_room(listener->services, &listener->room)) {
+		event_del(listener->readable);
+		return;
+	}
 	client = accept4(fd, &peer.sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (client >= 0) {
 		on_accept(listener, client, &peer);
@@ -142,16 +146,15 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (!listener->held)
-		event_add(listener->readable, NULL);
+	event_add(listener->readable, NULL);
 }
 
-void listener_hold(struct listener *listener, bool hold)
+static void on_room(struct wait *wait, int status)
 {
-	listener->held = hold;
-	if (hold)
-		event_del(listener->readable);
-	else if (!evtimer_pending(listener->pause, NULL))
+	struct listener *listener = CONTAINER_OF(wait, struct listener, room);
+
+	(void)status;
+	if (!evtimer_pending(listener->pause, NULL))
 		event_add(listener->readable, NULL);
 }
 
@@ -170,6 +173,7 @@ int listener_new(struct event_base *base, enum listener_kind kind, int fd,
 	listener->kind = kind;
 	listener->services = services;
 	listener->fd = fd;
+	listener->room.done = on_room;
 	listener->readable = event_new(base, fd, EV_READ | EV_PERSIST,
 				       on_readable, listener);
 	listener->pause = evtimer_new(base, on_pause_over, listener);
@@ -213,6 +217,7 @@ void listener_free(struct listener *listener)
 		return;
 	while (!LIST_EMPTY(&listener->children))
 		child_free(LIST_FIRST(&listener->children));
+	services_room_cancel(listener->services, &listener->room);
 	if (listener->readable)
 		event_free(listener->readable);
 	if (listener->pause)

@@ -31,8 +31,6 @@ void listener_end_sandbox(struct listener *listener,
 /* @sandbox->policy was replaced, or a rule of it has expired: what it does not
  * allow any more is cut before this returns, the rest goes on by it. */
 void listener_recheck(struct listener *listener, const struct sandbox *sandbox);
-/* Nothing is accepted from now on, clients wait; or again. */
-void listener_hold(struct listener *listener, bool hold);
 /* Ends its sessions too. NULL is fine. */
 void listener_free(struct listener *listener);
 

@@ -47,6 +47,7 @@ void session_end(struct session *s)
 	s->state = SESSION_ENDED;
 	event_del(s->readable);
 	session_unwatch(s);
+	services_room_cancel(s->c.services, &s->room);
 	close_fd(&s->fd);
 	session_drop_buffer(s);
 	session_timer(s, 0);
@@ -186,13 +187,35 @@ static void on_discard(struct session *s)
 		session_end(s);
 }
 
+static void on_room(struct wait *wait, int status)
+{
+	struct session *s = CONTAINER_OF(wait, struct session, room);
+
+	(void)status;
+	if (event_add(s->readable, NULL))
+		session_end(s);
+	else
+		session_timer(s, FIRST_SECONDS);
+}
+
+/* What comes next may have to be recorded. If that has to wait, the client
+ * does, and it does not cost it its time. */
+static bool has_room(struct session *s)
+{
+	if (services_room(s->c.services, &s->room))
+		return true;
+	event_del(s->readable);
+	event_del(s->timer);
+	return false;
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct session *s = arg;
 
 	(void)fd;
 	(void)what;
-	if (s->state == SESSION_FIRST)
+	if (s->state == SESSION_FIRST && has_room(s))
 		on_input(s);
 	else if (s->state == SESSION_LINGER)
 		on_discard(s);
@@ -204,6 +227,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	if (s->state == SESSION_FIRST && !has_room(s))
+		return;
 	if (s->state == SESSION_FIRST && s->several && !s->len)
 		session_deny(s, REASON_NO_NAME, 0, session_nameless);
 	else if (s->state == SESSION_FIRST)
@@ -257,6 +282,7 @@ int session_start(const struct session_config *config, int fd,
 	}
 	s->c = *config;
 	s->fd = fd;
+	s->room.done = on_room;
 	s->c.sandbox->connections++;
 	session_renew(s);
 	s->readable = event_new(config->base, fd, EV_READ | EV_PERSIST,
@@ -289,6 +315,7 @@ void session_free(struct session *s)
 	if (s->readable)
 		event_free(s->readable);
 	session_unwatch(s);
+	services_room_cancel(s->c.services, &s->room);
 	if (s->timer)
 		event_free(s->timer);
 	close_fd(&s->fd);

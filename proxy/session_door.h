@@ -44,6 +44,7 @@ struct session {
 	int fd;
 	struct event *readable, *timer;
 	struct event *hangup; /* ASKING only */
+	struct wait room;     /* FIRST: nothing is read meanwhile */
 	uint8_t *buf; /* client bytes from @used on are not yet dealt with */
 	size_t len, cap, used;
 	size_t discarded;

@@ -192,11 +192,18 @@ static enum tunnel_answer on_answer(void *arg, const uint8_t *data, size_t len)
 	return TUNNEL_REFUSE;
 }
 
-static void on_progress(void *arg, uint64_t up, uint64_t down)
+static void on_accepted(void *arg)
 {
 	struct session *s = arg;
 
-	flow_progress(s->flow, up, down);
+	tunnel_resume(s->tunnel);
+}
+
+static bool on_progress(void *arg, uint64_t up, uint64_t down)
+{
+	struct session *s = arg;
+
+	return flow_progress(s->flow, up, down, on_accepted, s);
 }
 
 static void on_tunnel_closed(void *arg, uint64_t up, uint64_t down,

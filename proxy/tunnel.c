@@ -124,6 +124,8 @@ static short side_mask(const struct tunnel *t, int i)
 	const struct relay *out = &t->relay[i], *in = &t->relay[!i];
 	short mask = 0;
 
+	if (t->paused)
+		return 0;
 	if (!out->eof && !out->dead && !relay_in_flight(out) &&
 	    (i == SERVER || has_room(t)))
 		mask |= EV_READ;
@@ -137,6 +139,8 @@ static int64_t next_alarm(const struct tunnel *t)
 {
 	int64_t at = t->active_ms + t->idle_ms;
 
+	if (t->paused)
+		return tunnel_hold_alarm(t);
 	if (t->unreported_ms && t->unreported_ms + PROGRESS_MS < at)
 		at = t->unreported_ms + PROGRESS_MS;
 	return tunnel_hold_alarm(t) < at ? tunnel_hold_alarm(t) : at;
@@ -192,17 +196,20 @@ static bool report(struct tunnel *t, int64_t now)
 	if (up + down - t->reported < PROGRESS_BYTES &&
 	    now - t->unreported_ms < PROGRESS_MS)
 		return true;
-	t->reported = up + down;
-	t->unreported_ms = 0;
 	if (t->ops->progress) {
 		t->inside++;
-		t->ops->progress(t->arg, up, down);
+		t->paused = !t->ops->progress(t->arg, up, down);
 		t->inside--;
 	}
-	if (!t->aborted)
-		return true;
-	free(t);
-	return false;
+	if (t->aborted) {
+		free(t);
+		return false;
+	}
+	if (!t->paused) {
+		t->reported = up + down;
+		t->unreported_ms = 0;
+	}
+	return true;
 }
 
 /* After every event: what follows from the state. May free @t. */
@@ -346,7 +353,7 @@ static void on_timer(int fd, short what, void *arg)
 	(void)what;
 	if (t->hold && !tunnel_hold_timer(t, now))
 		return;
-	if (now - t->active_ms >= t->idle_ms) {
+	if (!t->paused && now - t->active_ms >= t->idle_ms) {
 		tunnel_finish(t, "idle timeout", true, true);
 		return;
 	}
@@ -354,6 +361,16 @@ static void on_timer(int fd, short what, void *arg)
 		return;
 	t->alarm_ms = INT64_MAX;
 	settle(t, now);
+}
+
+void tunnel_resume(struct tunnel *t)
+{
+	int64_t now = now_ms();
+
+	t->paused = false;
+	t->active_ms = now;
+	if (report(t, now))
+		settle(t, now);
 }
 
 /* The bytes that were read before there was a tunnel. */

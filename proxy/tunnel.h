@@ -43,8 +43,9 @@ struct tunnel_ops {
 	 * goes to the client whatever the answer. Required with that. */
 	enum tunnel_answer (*answer)(void *arg, const uint8_t *data,
 				     size_t len);
-	/* Every 10 MB or 30 s with traffic. May be NULL. */
-	void (*progress)(void *arg, uint64_t up, uint64_t down);
+	/* Every 10 MB or 30 s with traffic. False: nothing more moves until
+	 * tunnel_resume(), which tells it again. May be NULL. */
+	bool (*progress)(void *arg, uint64_t up, uint64_t down);
 	/* Once, at the end; both sockets are closed. @how: static text: "eof",
 	 * "reset by client", "reset by server", "idle timeout", "refused",
 	 * "error", or tunnel_spent. The tunnel is freed after it returns. Never
@@ -75,6 +76,9 @@ int tunnel_new(struct event_base *base, int client_fd, int server_fd,
 /* Ends it now, with RST both ways; closed() is not called. May be called from
  * any of the ops. NULL is fine. */
 void tunnel_abort(struct tunnel *tunnel, uint64_t *ret_up, uint64_t *ret_down);
+
+/* After a progress() that was false; from the loop, may call any of the ops. */
+void tunnel_resume(struct tunnel *tunnel);
 
 /* What it moves is taken off @meters, which stay with the caller, from now on;
  * NULL: nothing is counted. With more to move than they have it ends, with RST

@@ -35,6 +35,7 @@ struct tunnel {
 	uint64_t reported;     /* bytes, both ways */
 	unsigned inside;       /* calls of ops under way: must not be freed */
 	bool aborted;	       /* by one of them */
+	bool paused;	       /* by progress() */
 	bool spent;	       /* there was more than the budget had */
 	struct event timer;
 	struct side side[2];

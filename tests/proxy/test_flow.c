@@ -370,12 +370,50 @@ static void assert_ip(const struct ip *ip, const char *text)
 	assert_string_equal(ip_format(ip, buf), text);
 }
 
+static void count_again(void *arg)
+{
+	++*(int *)arg;
+}
+
+/* One record of progress is under way, never two. */
+static void test_progress_waits(void **state)
+{
+	struct world *w = *state;
+	uint16_t port = 0;
+	AUTO_FD int l = listen_at("127.0.0.2", &port, 4);
+	int again = 0;
+
+	begin(w, "api.example.com", port);
+	recorded(w, 0);
+	resolved(w, 0);
+	until_done(w);
+	w->trace[0] = '\0';
+	assert_true(flow_progress(w->flow, 1, 0, count_again, &again));
+	recorded(w, 0);
+	assert_int_equal(again, 0); /* nobody was told no */
+	assert_true(flow_progress(w->flow, 2, 0, count_again, &again));
+	assert_false(flow_progress(w->flow, 3, 0, count_again, &again));
+	assert_false(flow_progress(w->flow, 3, 0, count_again, &again));
+	assert_string_equal(w->trace, "progress+ progress+");
+	recorded(w, 0);
+	assert_int_equal(again, 1);
+	assert_true(flow_progress(w->flow, 3, 0, count_again, &again));
+	assert_false(flow_progress(w->flow, 4, 0, count_again, &again));
+	recorded(w, -EIO); /* the end is for others to bring */
+	assert_int_equal(again, 2);
+	assert_true(flow_progress(w->flow, 4, 0, count_again, &again));
+	end(w);
+	assert_int_equal(w->cancelled, 1);
+	assert_int_equal(again, 2);
+}
+
 static void test_the_way_out(void **state)
 {
 	struct world *w = *state;
 	uint16_t port = 0;
 	AUTO_FD int l = listen_at("127.0.0.2", &port, 4);
 	const struct kept *r = w->record;
+	int again = 0;
 
 	begin(w, "api.example.com", port);
 	/* Until the ledger has it nothing happens. */
@@ -395,7 +433,7 @@ static void test_the_way_out(void **state)
 	assert_ptr_equal(flow_rule(w->flow), w->verdict.rule);
 	assert_int_equal(flow_id(w->flow), r[0].flow);
 	flow_classified(w->flow, "http", "other.example.com");
-	flow_progress(w->flow, 5, 6);
+	assert_true(flow_progress(w->flow, 5, 6, count_again, &again));
 	flow_status(w->flow, 206);
 	end(w);
 	assert_string_equal(w->trace, "admit open+ resolve dial+ done+ "
@@ -894,6 +932,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_the_way_out),
+		TEST(test_progress_waits),
 		TEST(test_at_once),
 		TEST(test_denied),
 		TEST(test_limit_on_names),

@@ -47,6 +47,8 @@ struct world {
 	unsigned reports;
 	uint64_t reported;
 	bool abort_on_report;
+	bool pause_on_report;
+	uint64_t paused_at;
 };
 
 /* "x" passes one by one, "." ends it, "!" is refused. */
@@ -109,17 +111,22 @@ static enum sniff on_incomplete(void *arg, const uint8_t *data, size_t len,
 	return w->say_incomplete;
 }
 
-static void on_progress(void *arg, uint64_t up, uint64_t down)
+static bool on_progress(void *arg, uint64_t up, uint64_t down)
 {
 	struct world *w = arg;
 
 	assert_true(up + down > w->reported);
+	if (w->pause_on_report) {
+		w->paused_at = up + down;
+		return false;
+	}
 	w->reported = up + down;
 	w->reports++;
 	if (w->abort_on_report) {
 		tunnel_abort(w->tunnel, &w->up, &w->down);
 		w->closed = true;
 	}
+	return true;
 }
 
 static void on_closed(void *arg, uint64_t up, uint64_t down, const char *how)
@@ -449,6 +456,41 @@ static void test_bulk_is_spliced(void **state)
 	assert_int_equal(taken, 0);
 	assert_in_range(pooled, 1, 2);
 	assert_in_range(w->reports, 3, 6); /* every 10 MB */
+}
+
+/* Whoever can't tell of it lets nothing more through, however long that is, and
+ * loses nothing. */
+static void test_progress_pauses(void **state)
+{
+	const struct tunnel_limits limits = { .idle_ms = 200 };
+	struct world *w = *state;
+	struct talker c = { .send = 15 * MIB, .seed = 1, .expect_seed = 2 };
+	struct talker s = { .send = 32 * MIB, .seed = 2, .expect_seed = 1 };
+	uint64_t at;
+
+	w->pause_on_report = true;
+	begin(w, &plain, NULL, &limits, 0);
+	c.fd = w->client;
+	s.fd = w->server;
+	start(&c);
+	start(&s);
+	turn(w, 500);
+	at = w->paused_at;
+	assert_in_range(at, 10 * 1000 * 1000, 12 * 1000 * 1000);
+	for (int i = 0; i < 3; i++) {
+		turn(w, 100);
+		tunnel_resume(w->tunnel); /* told again, and still not taken */
+		assert_int_equal(w->paused_at, at);
+	}
+	assert_false(w->closed);
+	w->pause_on_report = false;
+	tunnel_resume(w->tunnel);
+	assert_int_equal(w->reported, at);
+	until_closed(w);
+	finish(&c, s.send);
+	finish(&s, c.send);
+	assert_string_equal(w->how, "eof");
+	assert_in_range(w->reports, 3, 5);
 }
 
 static void test_server_speaks_first(void **state)
@@ -1216,6 +1258,7 @@ int main(void)
 		TEST(test_slow_reader),
 		TEST(test_abort_with_bytes_in_flight),
 		TEST(test_abort_from_within),
+		TEST(test_progress_pauses),
 		TEST(test_resets),
 		TEST(test_early_answer),
 		TEST(test_idle_timeout),

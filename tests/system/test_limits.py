@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much a sandbox may: names, questions, connections, bytes. What it has used
 up stays so when its gate dies."""
+import json
 import os
 import signal
 import subprocess
@@ -375,36 +376,99 @@ def test_without_limits(case):
     check(got == [8 << 20, 8 << 20] and not run.denied(), run)
 
 
-def test_a_slow_ledger_loses_nothing(case):
-    """More refusals than are kept for a ledger that stands still: clients wait
-    instead, and each refusal has its record."""
-    text = ("limits: {connections: 60000, connections_per_second: 100000}\n"
-            "allow: [allowed.test]\n")
-    process, log = case.start("python3", "-c", """
-import socket, sys, threading
-ask = b"CONNECT evil.test:443 HTTP/1.1\\r\\nHost: evil.test:443\\r\\n\\r\\n"
-refused = [0] * 8
-def flood(n):
+# What a sandbox may do without waiting, begun before the ledger stands still and
+# gone on with after it: each is answered in the end.
+STALLED = """
+import select, socket, struct, sys, threading, time
+PROXY = ("198.19.0.1", 3128)
+def connect(): return socket.create_connection(PROXY, 60)
+def question(i):
+    name = b"".join(bytes([len(l)]) + l for l in (b"n%d" % i, b"evil", b"test"))
+    return struct.pack(">6H", i, 0x100, 1, 0, 0, 0) + name + b"\\0" + struct.pack(">2H", 1, 1)
+TUNNEL = b"CONNECT evil.test:443 HTTP/1.1\\r\\nHost: evil.test:443\\r\\n\\r\\n"
+PLAIN = b"GET http://evil.test/ HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n"
+KEPT = b"GET http://allowed.test/host HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n"
+silent = [connect() for i in range(1600)]
+kept = [connect() for i in range(400)]
+for s in kept:
+    s.sendall(KEPT)
+    while not s.recv(4096).endswith(b"allowed.test\\n"): pass
+print("go", flush=True)
+sys.stdin.readline()
+def flood():
     for i in range(1500):
-        s = socket.create_connection(("198.19.0.1", 3128), 60)
-        s.sendall(ask)
-        refused[n] += s.recv(4096).startswith(b"HTTP/1.1 403")
+        s = connect()
+        s.sendall(TUNNEL)
+        count("refused", s.recv(4096).startswith(b"HTTP/1.1 403"))
         s.close()
-        if i == 20 and n == 0: print("go", flush=True)
-threads = [threading.Thread(target=flood, args=(n,)) for n in range(8)]
+total, lock = dict(refused=0, plain=0, udp=0, tcp=0), threading.Lock()
+def count(what, n):
+    with lock: total[what] += n
+def ask():
+    for i in range(1500):
+        with socket.create_connection(("198.19.0.1", 53), 60) as s:
+            q = question(i)
+            s.sendall(struct.pack(">H", len(q)) + q)
+            count("tcp", len(s.recv(4096)) > 2)
+def ask_udp():
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.connect(("198.19.0.1", 53)); s.settimeout(0.5)
+    for i in range(3000):
+        answered = False
+        while not answered:  # what is not read is asked again
+            s.send(question(i + 5000))
+            try:
+                while s.recv(4096)[:2] != struct.pack(">H", i + 5000): pass
+                answered = True
+            except OSError: pass
+        count("udp", 1)
+threads = [threading.Thread(target=f) for f in (flood, flood, flood, ask, ask, ask_udp)]
+for s in silent: s.sendall(TUNNEL)
+for s in kept: s.sendall(PLAIN)
 for t in threads: t.start()
+for i in range(4000):
+    try: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("203.0.113.9", 1000 + i % 500))
+    except OSError: pass
+    if i % 100 == 0: time.sleep(0.05)
+for s in silent: count("refused", s.recv(4096).startswith(b"HTTP/1.1 403"))
+for s in kept: count("plain", s.recv(4096).startswith(b"HTTP/1.1 403"))
 for t in threads: t.join()
-print(sum(refused))
-""", allow=(), args=policy(case, text))
+print(total["refused"], total["plain"], total["tcp"], total["udp"])
+"""
+
+
+def test_a_slow_ledger_loses_nothing(case):
+    """More refusals by each door than anybody keeps for a ledger that stands
+    still: clients wait instead, and each refusal has its record."""
+    text = ("limits: {connections: 60000, connections_per_second: 100000, "
+            "dns_per_second: 100000}\nallow: [allowed.test]\n")
+    process, log = case.start("python3", "-c", STALLED, allow=(),
+                              args=policy(case, text), stdin=subprocess.PIPE)
     check(process.stdout.readline() == "go\n", process)
     ledger = case.child(process, "ledger")
+    gate = case.child(process, "gate")
     os.kill(ledger, signal.SIGSTOP)
-    time.sleep(3)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    time.sleep(5)
     os.kill(ledger, signal.SIGCONT)
+    check(gate == case.child(process, "gate"))
     out, err = process.communicate(timeout=100)
+    refused, plain, tcp, udp = map(int, out.split())
+    check((refused, plain, tcp, udp) == (6100, 400, 3000, 3000), (out, err))
     with open(log + "/audit.jsonl") as f:
         records = [json.loads(line) for line in f]
-    told = sum(r.get("count", 1) for r in records
-               if r.get("status_code") == "not_in_policy")
+
+    def told(event, **unmapped):
+        return sum(r.get("count", 1) for r in records
+                   if r["unmapped"]["event"] == event
+                   and r.get("status_code") == "not_in_policy"
+                   and all(r["unmapped"].get(k) == v for k, v in unmapped.items()))
     lost = [r["message"] for r in records if r["class_uid"] == 2004]
-    check(int(out) == 12000 and told == 12000 and not lost, (out, told, lost, err))
+    check(told("flow_open") == refused and told("http_request") == plain,
+          (told("flow_open"), told("http_request"), out))
+    check(told("dns_query", protocol="tcp") == tcp
+          and told("dns_query", protocol="udp") >= udp, (out, lost))
+    packets = sum(r.get("count", 1) for r in records
+                  if r["unmapped"]["event"] == "packet")
+    check(packets >= 4000 and not lost, (packets, lost, err))

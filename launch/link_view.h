@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * link_view.h - what leads out of a namespace: its interfaces, addresses,
+ * routes, rules for routes, and forwarding. Read twice and compared; and a
+ * socket that says when that is worth while. Sockets are NETLINK_ROUTE ones,
+ * made in the namespace.
+ */
+#ifndef LAUNCH_LINK_VIEW_H
+#define LAUNCH_LINK_VIEW_H
+
+#include <stddef.h>
+
+struct link_view;
+
+/* What the kernel changes by itself is left out: carriers, addresses of
+ * neighbours, routes to multicast groups. 0 or -errno. */
+int link_view_read(int route, struct link_view **ret_view);
+void link_view_free(struct link_view *view);
+
+/* How many interfaces there are, with the loopback. */
+size_t link_view_interfaces(const struct link_view *view);
+
+/* 0 if nothing differs, else -EBADMSG and what does. */
+int link_view_compare(const struct link_view *was, const struct link_view *is,
+		      char *reterr, size_t cap);
+
+/* Listens on @fd for changes of all that. 0 or -errno. */
+int link_view_listen(int fd);
+/* Takes what there is to be read: 1 if there was something, or more than it
+ * could hold; 0; or -errno. */
+int link_view_changed(int fd);
+
+#endif
