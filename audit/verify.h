@@ -65,6 +65,7 @@ struct verify_result {
 	uint64_t records, bytes, parts;
 	uint64_t checkpoints, covered; /* records, by the last good one */
 	uint64_t first_ms, last_ms;
+	uint64_t allowed, refused; /* verdicts, as a receipt counts them */
 	uint64_t backwards; /* records older than the one before: harmless */
 	bool opened, closed;
 	bool torn; /* what is not signed ends within a line: harmless, it is how

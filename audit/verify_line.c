@@ -29,6 +29,8 @@ static const struct field {
 	size_t to; /* offset in struct verify_line, or enum place */
 } fields[] = {
 	{ TOP, NUMBER, "time", offsetof(struct verify_line, time_ms) },
+	{ TOP, NUMBER, "disposition_id",
+	  offsetof(struct verify_line, disposition) },
 	{ TOP, OBJECT, "metadata", METADATA },
 	{ TOP, OBJECT, "unmapped", UNMAPPED },
 	{ TOP, OBJECT, "policy", POLICY },
@@ -179,7 +181,7 @@ static const struct field *find_field(enum place place, struct text key)
 static bool is_new(const struct text *keys, size_t count, struct text key)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (keys[i].len == key.len &&
+		if (keys[i].len == key.len && *keys[i].at == *key.at &&
 		    memcmp(keys[i].at, key.at, key.len) == 0)
 			return false;
 	}
@@ -238,8 +240,8 @@ static bool take_field(struct scan *s, const struct field *field)
 
 	switch (field->want) {
 	case NUMBER:
-		s->has_time |= strcmp(field->key, "time") == 0;
-		s->has_sequence |= strcmp(field->key, "sequence") == 0;
+		s->has_time |= to == (char *)&s->line->time_ms;
+		s->has_sequence |= to == (char *)&s->line->sequence;
 		return take_number(s, (uint64_t *)(void *)to);
 	case TEXT:
 		return take_string(s, (struct text *)(void *)to);

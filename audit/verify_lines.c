@@ -294,6 +294,37 @@ static void check_time(struct verify_result *result, uint64_t ms)
 	result->last_ms = ms;
 }
 
+enum { DISPOSITION_ALLOWED = 1, DISPOSITION_BLOCKED = 2 };
+enum { DISPOSITION_LOGGED = 17, DISPOSITION_REVOKED = 24 };
+
+/* As the ledger does: a question, a connection or a request is a verdict; what
+ * comes later is one only if it takes that back. */
+static void count_verdict(struct verify_result *result,
+			  const struct verify_line *line)
+{
+	uint64_t how = line->disposition;
+	bool allowed = how == DISPOSITION_ALLOWED || how == DISPOSITION_LOGGED;
+
+	switch (line->kind) {
+	case EVENT_DNS_QUERY:
+	case EVENT_FLOW_OPEN:
+	case EVENT_HTTP_REQUEST:
+		result->allowed += allowed;
+		result->refused += !allowed;
+		break;
+	case EVENT_DNS_ANSWER:
+	case EVENT_FLOW_DIAL:
+		result->refused += !allowed;
+		break;
+	case EVENT_FLOW_CLOSE:
+		result->refused += how == DISPOSITION_BLOCKED ||
+				   how == DISPOSITION_REVOKED;
+		break;
+	default:
+		break;
+	}
+}
+
 static void take_record(struct verify *v, struct verify_line *line)
 {
 	bool follows;
@@ -303,6 +334,7 @@ static void take_record(struct verify *v, struct verify_line *line)
 	check_event(v, line);
 	take_number(v, line->sequence, follows);
 	check_time(v->result, line->time_ms);
+	count_verdict(v->result, line);
 }
 
 static void take_bad(struct verify *v, enum verify_fault fault,

@@ -43,7 +43,8 @@ static bool on_progress(void *arg, uint64_t bytes, uint64_t total)
 static void stop_on_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal,
-				    .sa_flags = (int)(SA_RESTART | SA_RESETHAND) };
+				    .sa_flags =
+					    (int)(SA_RESTART | SA_RESETHAND) };
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

@@ -40,6 +40,7 @@ static unsigned seed = 1, records = 300, parts = 3, every = 64;
 static unsigned closes = 1, receipt = 1, hostile, backwards;
 
 static struct key *key;
+static unsigned allowed, refused;
 static struct merkle tree;
 static struct merkle_hash before;
 static FILE *log_file, *notes;
@@ -131,6 +132,16 @@ static void make_hostile(struct audit_event *event)
 						     : event->kind;
 }
 
+static void count(const struct audit_event *event)
+{
+	bool asks = event->kind == EVENT_DNS_QUERY ||
+		    event->kind == EVENT_FLOW_OPEN ||
+		    event->kind == EVENT_HTTP_REQUEST;
+
+	allowed += asks && event->verdict.allow;
+	refused += asks && !event->verdict.allow;
+}
+
 static void write_line(unsigned i)
 {
 	static char line[RECORD_LINE_MAX];
@@ -146,6 +157,7 @@ static void write_line(unsigned i)
 
 	if (hostile && i)
 		make_hostile(&event);
+	count(&event);
 	len = record_format(&event, i, &context, line, sizeof(line) - 1);
 	must(len, "record");
 	merkle_leaf(line, len, &before);
@@ -195,8 +207,8 @@ static void put_predicate(struct json *j)
 	json_text(j, "separation", "uid");
 	json_close(j, '}');
 	json_open(j, "verdicts", '{');
-	json_uint(j, "allowed", 200);
-	json_uint(j, "refused", 100);
+	json_uint(j, "allowed", allowed);
+	json_uint(j, "refused", refused);
 	json_close(j, '}');
 	json_open(j, "log", '{');
 	json_uint(j, "records", tree.size);
