@@ -71,6 +71,10 @@ struct verify_result {
 	bool torn; /* what is not signed ends within a line: harmless, it is how
 		      a process ends that is killed */
 	char policy[72], ruleset[72]; /* of the first record: sha256:HEX */
+	/* What it says of the log that was in its place before. */
+	bool quotes_earlier;
+	uint64_t earlier_records, earlier_bytes;
+	char earlier_checkpoint[1280]; /* as in the record: escaped */
 	char first_checkpoint[CHECKPOINT_NOTE_MAX]; /* good ones; or "" */
 	char last_checkpoint[CHECKPOINT_NOTE_MAX];  /* the one that covers */
 	bool has_receipt;			    /* and it is good */

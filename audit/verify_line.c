@@ -18,7 +18,7 @@
 #define KEYS_MAX  64 /* of one object; a record has about 25 */
 
 /* Objects whose members we know. */
-enum place { TOP, METADATA, PRODUCT, UNMAPPED, POLICY, ELSEWHERE };
+enum place { TOP, METADATA, PRODUCT, UNMAPPED, EARLIER, POLICY, ELSEWHERE };
 
 enum want { NUMBER, TEXT, OBJECT };
 
@@ -44,6 +44,13 @@ static const struct field {
 	{ UNMAPPED, TEXT, "event", offsetof(struct verify_line, event) },
 	{ UNMAPPED, TEXT, "prev", offsetof(struct verify_line, prev) },
 	{ UNMAPPED, TEXT, "ruleset", offsetof(struct verify_line, ruleset) },
+	{ UNMAPPED, OBJECT, "earlier", EARLIER },
+	{ EARLIER, NUMBER, "records",
+	  offsetof(struct verify_line, earlier_records) },
+	{ EARLIER, NUMBER, "bytes",
+	  offsetof(struct verify_line, earlier_bytes) },
+	{ EARLIER, TEXT, "checkpoint",
+	  offsetof(struct verify_line, earlier_checkpoint) },
 	{ POLICY, TEXT, "uid", offsetof(struct verify_line, policy) },
 };
 
@@ -248,6 +255,7 @@ static bool take_field(struct scan *s, const struct field *field)
 	default:
 		if (s->at == s->end || *s->at != '{')
 			return fail(s, "a field in it is of another type");
+		s->line->has_earlier |= field->to == EARLIER;
 		return take_nested(s, '{', (enum place)field->to);
 	}
 }

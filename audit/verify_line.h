@@ -19,6 +19,9 @@ struct verify_line {
 	struct text uid, session; /* metadata.uid, .correlation_uid */
 	struct text product, event;
 	struct text prev, ruleset, policy; /* .at is NULL if there is none */
+	uint64_t earlier_records, earlier_bytes; /* unmapped.earlier */
+	struct text earlier_checkpoint;
+	bool has_earlier;
 	enum event_kind kind;
 };
 

@@ -254,6 +254,19 @@ static void copy(char *to, size_t cap, struct text text)
 	snprintf(to, cap, "%.*s", (int)text.len, text.at ? text.at : "");
 }
 
+static void take_first(struct verify_result *result,
+		       const struct verify_line *line)
+{
+	result->opened = true;
+	copy(result->policy, sizeof(result->policy), line->policy);
+	copy(result->ruleset, sizeof(result->ruleset), line->ruleset);
+	result->quotes_earlier = line->has_earlier;
+	result->earlier_records = line->earlier_records;
+	result->earlier_bytes = line->earlier_bytes;
+	copy(result->earlier_checkpoint, sizeof(result->earlier_checkpoint),
+	     line->earlier_checkpoint);
+}
+
 static void check_event(struct verify *v, const struct verify_line *line)
 {
 	struct verify_result *result = v->result;
@@ -274,9 +287,7 @@ static void check_event(struct verify *v, const struct verify_line *line)
 		say_line(v, VERIFY_EDITED, &at,
 			 "the first record has to open the session");
 	if (!v->tree.size && line->kind == EVENT_SESSION_OPEN) {
-		copy(result->policy, sizeof(result->policy), line->policy);
-		copy(result->ruleset, sizeof(result->ruleset), line->ruleset);
-		result->opened = true;
+		take_first(result, line);
 		if (line->prev.at)
 			say_line(v, VERIFY_EDITED, &at,
 				 "nothing can come before the first record "

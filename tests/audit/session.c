@@ -7,8 +7,9 @@
  *	session checkpoint NAME SEED SIZE ROOT_HEX	a note on stdout
  *	session dsse NAME SEED TYPE <BODY		an envelope on stdout
  *
- * Words of make: session, name, seed (a number: the key), records, parts,
- * every (records to a checkpoint), close, receipt, hostile, backwards (0, 1).
+ * Words of make: earlier (a directory: what was there before), session, name,
+ *seed (a number: the key), records, parts, every (records to a checkpoint),
+ *close, receipt, hostile, backwards (0, 1).
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -41,6 +42,8 @@ static unsigned closes = 1, receipt = 1, hostile, backwards;
 
 static struct key *key;
 static unsigned allowed, refused;
+static struct record_earlier earlier = { .checkpoint = "", .receipt = true };
+static bool has_earlier;
 static struct merkle tree;
 static struct merkle_hash before;
 static FILE *log_file, *notes;
@@ -151,6 +154,8 @@ static void write_line(unsigned i)
 					  .policy_digest = POLICY_HEX,
 					  .policy_name = "p.yaml",
 					  .boundary = "netns",
+					  .earlier =
+						  has_earlier ? &earlier : NULL,
 					  .ruleset_digest = RULESET_HEX,
 					  .prev = i ? before.byte : NULL };
 	size_t len;
@@ -252,6 +257,33 @@ static void write_receipt(void)
 	must(out && fprintf(out, "%s\n", json) > 0, "receipt");
 }
 
+/* The last five lines there, and how much. */
+static void read_earlier(const char *dir)
+{
+	static char notes_text[65536];
+	char path[4096];
+	const char *at;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/" LOG_DIR_CHECKPOINTS, dir);
+	AUTO_FILE FILE *file = fopen(path, "r");
+	must(file, path);
+	len = fread(notes_text, 1, sizeof(notes_text) - 1, file);
+	at = notes_text + len;
+	for (int lines = 0; at > notes_text; at--) {
+		lines += at[-1] == '\n';
+		if (lines > 5)
+			break;
+	}
+	earlier.checkpoint = at;
+	snprintf(path, sizeof(path), "%s/" LOG_DIR_RECORDS, dir);
+	AUTO_FILE FILE *log = fopen(path, "r");
+	must(log && !fseek(log, 0, SEEK_END), path);
+	earlier.bytes = (uint64_t)ftell(log);
+	earlier.lines = 300;
+	has_earlier = true;
+}
+
 static void take_word(const char *word)
 {
 	static const struct {
@@ -269,6 +301,8 @@ static void take_word(const char *word)
 	value++;
 	if (strncmp(word, "session=", 8) == 0)
 		session = value;
+	else if (strncmp(word, "earlier=", 8) == 0)
+		read_earlier(value);
 	else if (strncmp(word, "name=", 5) == 0)
 		name = value;
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {

@@ -129,6 +129,36 @@ class Verify(unittest.TestCase):
         self.assertEqual((status, found["verdict"]), (1, "holds"))
         self.assertEqual(found["earlier"][0]["verdict"], "broken")
 
+    def test_another_session_in_its_place(self):
+        other = "20261121T130000Z-abcdefabcd"
+        for name, status in ((ID, 0), (other, 1)):
+            path = make(self.top + "/" + name)
+            got, out, err = self.run_it(path, "--key", self.key)
+            self.assertEqual((got, err), (status, ""), out)
+        self.assertIn(f"{other}: other_session: the directory of this session "
+                      f"has session {ID} in it", out)
+
+    def test_what_was_here_before(self):
+        old = make(self.top + "/old", parts=1,
+                   session="20261121T110000Z-0000000000")
+        path = make(self.top + "/new", earlier=old)
+        status, out, err = self.run_it(path, "--key", self.key)
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("but a log of 300 records was in this place", out)
+        shutil.copytree(old, path + "/earlier-000001")
+        status, out, err = self.run_it(path, "--key", self.key)
+        self.assertEqual((status, err), (0, ""), out)
+        self.assertIn("\nholds       earlier-000001", out)
+        shutil.rmtree(path + "/earlier-000001")
+        make(path + "/earlier-000001", parts=1, backwards=1,
+             session="20261121T110000Z-0000000000")
+        status, out, err = self.run_it(path, "--key", self.key)
+        self.assertEqual((status, err), (1, ""), out)
+        self.assertIn("earlier-000001 is not the log that was here before "
+                      f"session {ID}", out)
+        status, out, err = self.run_it(path, "--key", self.key, "--json")
+        self.assertEqual((status, json.loads(out)["earlier_fits"]), (1, False))
+
     def test_proofs(self):
         record, proof = self.top + "/record", self.top + "/proof"
         lines = []
