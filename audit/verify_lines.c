@@ -254,6 +254,19 @@ static void copy(char *to, size_t cap, struct text text)
 	snprintf(to, cap, "%.*s", (int)text.len, text.at ? text.at : "");
 }
 
+static void take_first(struct verify_result *result,
+		       const struct verify_line *line)
+{
+	result->opened = true;
+	copy(result->policy, sizeof(result->policy), line->policy);
+	copy(result->ruleset, sizeof(result->ruleset), line->ruleset);
+	result->quotes_earlier = line->has_earlier;
+	result->earlier_records = line->earlier_records;
+	result->earlier_bytes = line->earlier_bytes;
+	copy(result->earlier_checkpoint, sizeof(result->earlier_checkpoint),
+	     line->earlier_checkpoint);
+}
+
 static void check_event(struct verify *v, const struct verify_line *line)
 {
 	struct verify_result *result = v->result;
@@ -274,9 +287,7 @@ static void check_event(struct verify *v, const struct verify_line *line)
 		say_line(v, VERIFY_EDITED, &at,
 			 "the first record has to open the session");
 	if (!v->tree.size && line->kind == EVENT_SESSION_OPEN) {
-		copy(result->policy, sizeof(result->policy), line->policy);
-		copy(result->ruleset, sizeof(result->ruleset), line->ruleset);
-		result->opened = true;
+		take_first(result, line);
 		if (line->prev.at)
 			say_line(v, VERIFY_EDITED, &at,
 				 "nothing can come before the first record "
@@ -294,6 +305,37 @@ static void check_time(struct verify_result *result, uint64_t ms)
 	result->last_ms = ms;
 }
 
+enum { DISPOSITION_ALLOWED = 1, DISPOSITION_BLOCKED = 2 };
+enum { DISPOSITION_LOGGED = 17, DISPOSITION_REVOKED = 24 };
+
+/* As the ledger does: a question, a connection or a request is a verdict; what
+ * comes later is one only if it takes that back. */
+static void count_verdict(struct verify_result *result,
+			  const struct verify_line *line)
+{
+	uint64_t how = line->disposition;
+	bool allowed = how == DISPOSITION_ALLOWED || how == DISPOSITION_LOGGED;
+
+	switch (line->kind) {
+	case EVENT_DNS_QUERY:
+	case EVENT_FLOW_OPEN:
+	case EVENT_HTTP_REQUEST:
+		result->allowed += allowed;
+		result->refused += !allowed;
+		break;
+	case EVENT_DNS_ANSWER:
+	case EVENT_FLOW_DIAL:
+		result->refused += !allowed;
+		break;
+	case EVENT_FLOW_CLOSE:
+		result->refused += how == DISPOSITION_BLOCKED ||
+				   how == DISPOSITION_REVOKED;
+		break;
+	default:
+		break;
+	}
+}
+
 static void take_record(struct verify *v, struct verify_line *line)
 {
 	bool follows;
@@ -303,6 +345,7 @@ static void take_record(struct verify *v, struct verify_line *line)
 	check_event(v, line);
 	take_number(v, line->sequence, follows);
 	check_time(v->result, line->time_ms);
+	count_verdict(v->result, line);
 }
 
 static void take_bad(struct verify *v, enum verify_fault fault,

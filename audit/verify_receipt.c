@@ -243,6 +243,12 @@ static void check_sums(struct verify *v)
 	    memcmp(key.public, v->key.public, VKEY_LEN) != 0 ||
 	    strcmp(key.name, v->key.name) != 0)
 		SAY(v, VERIFY_RECEIPT, "it names another key of the session");
+	if (!number_is(p, "verdicts", "allowed", v->result->allowed) ||
+	    !number_is(p, "verdicts", "refused", v->result->refused))
+		SAY(v, VERIFY_RECEIPT,
+		    "it counts other verdicts than the %" PRIu64
+		    " allowed and %" PRIu64 " refused of the records",
+		    v->result->allowed, v->result->refused);
 	check_digest(v, "policy", v->result->policy);
 	check_digest(v, "ruleset", v->result->ruleset);
 }

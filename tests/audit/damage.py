@@ -830,6 +830,7 @@ def set_log(key, value):
 
 receipt("wrong_key", counts, seed=2)("counts_changed_by_another")
 receipt("wrong_key", counts, seed=2, name="other.example")("of_another_signer")
+receipt("receipt", counts)("counts_changed")
 receipt("receipt", set_log("records", 299))("of_fewer_records")
 receipt("receipt", set_log("root", base64.b64encode(bytes(32)).decode()))(
     "of_another_root")
@@ -860,8 +861,9 @@ receipt("receipt", lambda s: None, media="text/plain")("of_another_type")
 def receipt_edited(log):
     envelope = json.loads(log.read(RECEIPT))
     body = base64.b64decode(envelope["payload"])
-    body = body.replace(b'"refused":100', b'"refused":000')
-    envelope["payload"] = base64.b64encode(body).decode()
+    edited = re.sub(rb'"refused":\d', b'"refused":', body)
+    assert edited != body
+    envelope["payload"] = base64.b64encode(edited).decode()
     log.write(RECEIPT, json.dumps(envelope).encode())
 
 
@@ -889,13 +891,14 @@ def receipt_deeply_nested(log):
 def verify(log, how, home):
     key = how.get("key", "given")
     argv = [SALLYPORT, "verify", "--json", log.top, *log.argv]
-    env = {"PATH": os.environ["PATH"], "HOME": home + "/empty",
+    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent",
+           "XDG_CONFIG_HOME": home + "/empty",
            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")}
     vkey = VKEYS[NAME]
     if key == "given":
         argv += ["--key", vkey]
     if key == "config":
-        env["HOME"] = home
+        env["XDG_CONFIG_HOME"] = home
     return subprocess.run(argv, env=env, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=60, check=False)
 
@@ -950,7 +953,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         make(os.path.join(scratch, "good"))
         VKEYS[NAME] = public_key(scratch)
-        config = os.path.join(scratch, ".config", "sallyport")
+        config = os.path.join(scratch, "sallyport")
         os.makedirs(config)
         with open(os.path.join(config, "signing.vkey"), "w") as f:
             f.write(VKEYS[NAME] + "\n")
