@@ -324,7 +324,7 @@ def make_screenshots(directory):
     path = world.make("sample.html", f"{World.dir}/logs/agent", "--key",
                       World.key)
     for name, dark in ("report.png", False), ("report-dark.png", True):
-        screenshot(World.dir, path, f"{directory}/{name}", 1000, 1320, dark)
+        screenshot(World.dir, path, f"{directory}/{name}", 960, 1500, dark)
     World.tearDownClass()
 
 
