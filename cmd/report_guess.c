@@ -26,6 +26,9 @@ static const char *const metadata_names[] = {
 
 static struct report_guess guess_address(const char *host)
 {
+	static const char *const inside[] = { "private", "loopback",
+					      "link-local", "site-local",
+					      "shared (carrier NAT)" };
 	const char *special = NULL;
 	struct ip ip;
 
@@ -35,9 +38,11 @@ static struct report_guess guess_address(const char *host)
 		return (struct report_guess){
 			"metadata", "credentials of a cloud's metadata service"
 		};
-	if (special)
-		return (struct report_guess){ "internal",
-					      "a service of the inside" };
+	for (size_t i = 0; special && i < ARRAY_SIZE(inside); i++)
+		if (strcmp(special, inside[i]) == 0)
+			return (struct report_guess){
+				"internal", "a service of the inside"
+			};
 	return (struct report_guess){ "direct_ip",
 				      "an address, to do without names" };
 }

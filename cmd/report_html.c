@@ -80,12 +80,12 @@ static void put_lede(const struct report_session *session, FILE *out)
 	text_html_marked(out, report_sentence(session, buf, sizeof(buf)));
 	fputs("</p>\n<p class=\"signer\">", out);
 	if (*session->result.key.name) {
-		fputs("Signed by ", out);
+		fputs("Key ", out);
 		text_html_marked(out, session->result.key.name);
-		fputs(session->result.known_key
-			      ? ", a key that was given."
-			      : ", a key that lies beside the log.",
-		      out);
+		fprintf(out, "+%08" PRIx32 "%s", session->result.key.id,
+			session->result.known_key
+				? ", which was known before."
+				: ", which came with the log.");
 	} else {
 		fputs("No signature was verified.", out);
 	}
@@ -103,9 +103,8 @@ static void put_verdict(const struct report *report, FILE *out)
 	      out);
 	if (report->sessions > 1)
 		fprintf(out,
-			"<p class=\"sum\">Of %zu sessions, the boundary of "
-			"%zu verifiably held, of %zu that is not proved, and "
-			"%zu are broken.</p>\n",
+			"<p class=\"sum\">%zu sessions: %zu verifiably held, "
+			"%zu not proved, %zu broken.</p>\n",
 			report->sessions, count[REPORT_HELD],
 			count[REPORT_NOT_PROVED], count[REPORT_BROKEN]);
 	for (int mark = REPORT_BROKEN; mark >= REPORT_HELD; mark--) {
@@ -200,11 +199,11 @@ static void put_row(const struct report *report, const struct report_view *view,
 		if (!(used >> i & 1))
 			continue;
 		column->cell(report, row, buf);
-		fprintf(out, "<%s class=\"%s%s\" data-l=\"%s\">", tag,
+		fprintf(out, "<%s class=\"%s%s\" data-l=\"%s\"><span>", tag,
 			form_class(column->form), *buf ? "" : " none",
 			column->title);
 		text_html_marked(out, buf);
-		fputs(i ? "</td>" : "</th>", out);
+		fputs(i ? "</span></td>" : "</span></th>", out);
 	}
 	fputs("</tr>\n", out);
 }
@@ -271,7 +270,7 @@ static void put_foot(FILE *out)
 	      "the boundary held. <b>Not proved</b>: nothing is wrong, but "
 	      "something of that is missing. <b>Broken</b>: the log is not "
 	      "what was signed, or the boundary did not hold. A row "
-	      "<i>*.zone</i> stands for further names of a zone that had "
+	      "<code>*.zone</code> stands for further names of a zone that had "
 	      "very many. Guesses at an intent are guesses.</p>\n"
 	      "</footer>\n</body>\n</html>\n",
 	      out);

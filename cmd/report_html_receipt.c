@@ -23,23 +23,30 @@ static void put_term(const char *term, const char *text, FILE *out)
 	fputs("</dd>\n", out);
 }
 
-/* A note keeps its lines; what else is in it is shown, not obeyed. */
-static void put_note(const char *term, const char *note, FILE *out)
+/* Keeps its lines; what else is in it is shown, not obeyed. */
+static void put_lines(const char *text, FILE *out)
 {
 	char line[1024];
 
-	if (!*note)
-		return;
-	fprintf(out, "<dt>%s</dt><dd><pre>", term);
-	while (*note) {
-		size_t len = strcspn(note, "\n");
+	fputs("<pre>", out);
+	while (*text) {
+		size_t len = strcspn(text, "\n");
 
-		snprintf(line, sizeof(line), "%.*s", (int)len, note);
+		snprintf(line, sizeof(line), "%.*s", (int)len, text);
 		text_html_marked(out, line);
 		fputc('\n', out);
-		note += len + (note[len] == '\n');
+		text += len + (text[len] == '\n');
 	}
-	fputs("</pre></dd>\n", out);
+	fputs("</pre>\n", out);
+}
+
+static void put_note(const char *term, const char *note, FILE *out)
+{
+	if (!*note)
+		return;
+	fprintf(out, "<dt>%s</dt><dd>", term);
+	put_lines(note, out);
+	fputs("</dd>\n", out);
 }
 
 static void put_problems(const struct verify_result *result, FILE *out)
@@ -146,11 +153,9 @@ void html_by_hand(FILE *out)
 	      "source of their own can check them again:</p>\n"
 	      "<pre>sallyport verify --key VKEY DIR</pre>\n"
 	      "<p class=\"about\">Or without sallyport, the last signed tree "
-	      "head with OpenSSL, in the directory of the log:</p>\n"
-	      "<pre>",
+	      "head with OpenSSL, in the directory of the log:</p>\n",
 	      out);
-	text_html(out, report_by_hand);
-	fputs("</pre>\n", out);
+	put_lines(report_by_hand, out);
 }
 
 const char report_by_hand[] =

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/report.h"
+#include "cmd/verify.h"
 
 static void set(json_t *object, const char *key, json_t *value)
 {
@@ -74,13 +75,6 @@ static json_t *of_problems(const struct verify_result *result)
 	return list;
 }
 
-static const char *verdict_word(enum verify_verdict verdict)
-{
-	return verdict == VERIFY_HOLDS	  ? "holds"
-	       : verdict == VERIFY_BROKEN ? "broken"
-					  : "incomplete";
-}
-
 static const char *mark_key(enum report_mark mark)
 {
 	return mark == REPORT_HELD     ? "held"
@@ -99,7 +93,7 @@ static json_t *of_session(const struct report_session *s)
 	set_text(o, "name", s->name);
 	set_text(o, "boundary", mark_key(report_mark(s)));
 	set_text(o, "sentence", report_sentence(s, sentence, sizeof(sentence)));
-	set_text(o, "verdict", verdict_word(r->verdict));
+	set_text(o, "verdict", verify_verdict_word(r->verdict));
 	set(o, "known_key", json_boolean(r->known_key));
 	if (*r->key.name)
 		vkey_format(&r->key, vkey);
@@ -251,6 +245,20 @@ static json_t *of_timeline(const struct report_timeline *t)
 	return o;
 }
 
+/* DEL is ASCII, so jansson leaves it; it can only be within a string. */
+static int put(const char *data, size_t len, void *arg)
+{
+	FILE *out = arg;
+
+	for (size_t i = 0; i < len; i++) {
+		if (data[i] == 0x7f)
+			fputs("\\u007f", out);
+		else
+			fputc(data[i], out);
+	}
+	return 0;
+}
+
 void report_json(const struct report *report, FILE *out)
 {
 	json_t *o = json_object(), *sessions = json_array();
@@ -271,7 +279,7 @@ void report_json(const struct report *report, FILE *out)
 	set(o, "tunnels", of_tunnels(report));
 	set(o, "events", of_events(report));
 	set_number(o, "events_left_out", report->events_left_out);
-	json_dumpf(o, out, JSON_INDENT(1) | JSON_ENSURE_ASCII);
+	json_dump_callback(o, put, out, JSON_INDENT(1) | JSON_ENSURE_ASCII);
 	fputc('\n', out);
 	json_decref(o);
 }

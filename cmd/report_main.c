@@ -3,15 +3,12 @@
  * report_main.c - `sallyport report LOG...`: what sessions come to, for people
  * who were not there.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "audit/log_dir.h"
 #include "base/cleanup.h"
@@ -110,58 +107,45 @@ static void parse(int argc, char **argv, struct options *ret)
 /* --- which logs ---------------------------------------------------------- */
 
 static void add(struct report *report, const char *path,
-		const struct options *options)
+		const struct options *options, bool one_of_many)
 {
+	const struct verify_command *verify = &options->verify;
 	int r = report_add_log(report, path,
-			       options->verify.has_vkey ? &options->verify.vkey
-							: NULL);
+			       verify->has_vkey ? &verify->vkey : NULL);
 
 	if (r == -ENOSPC)
 		die(EXIT_SALLYPORT, "more than %d sessions: say which",
 		    REPORT_SESSIONS_MAX);
-	if (r < 0)
+	if (r < 0 && (r == -ENOMEM || !one_of_many))
 		die(EXIT_SALLYPORT, "%s: %s", path, strerror(-r));
 }
 
-/* False if there is no log in @dir. */
-static bool has_log(const char *dir, char ret_path[PATH_MAX])
+/* Every session in @dir; one that can't be read is in the report as that. */
+static bool add_below(struct report *report, const char *dir,
+		      const struct options *options)
 {
-	struct stat st;
-	int len = snprintf(ret_path, PATH_MAX, "%s/%s", dir, LOG_DIR_RECORDS);
+	AUTO_FREE char **names = NULL;
+	int count = verify_sessions(dir, "", &names);
+	char path[PATH_MAX];
 
-	if (len < 0 || len >= PATH_MAX || stat(ret_path, &st) < 0)
-		return false;
-	snprintf(ret_path, PATH_MAX, "%s", dir);
-	return true;
-}
-
-/* What is in it, but the host's own log: that is about sessions. */
-static int is_wanted(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.' && strcmp(entry->d_name, "host") != 0;
-}
-
-/* Every directory in @dir that has a log, by name: ids begin with the time. */
-static bool add_all(struct report *report, const char *dir,
-		    const struct options *options)
-{
-	struct dirent **entry = NULL;
-	char sub[PATH_MAX], path[PATH_MAX];
-	int n = scandir(dir, &entry, is_wanted, alphasort), found = 0;
-
-	for (int i = 0; i < n; i++) {
-		int len = snprintf(sub, sizeof(sub), "%s/%s", dir,
-				   entry[i]->d_name);
-
-		if (len > 0 && (size_t)len < sizeof(sub) &&
-		    has_log(sub, path)) {
-			add(report, path, options);
-			found++;
-		}
-		free(entry[i]);
+	if (count < 0)
+		die(EXIT_SALLYPORT, "%s: %s", dir, strerror(-count));
+	for (int i = 0; i < count; i++) {
+		if (snprintf(path, sizeof(path), "%s/%s", dir, names[i]) <
+		    (int)sizeof(path))
+			add(report, path, options, true);
+		free(names[i]);
 	}
-	free(entry);
-	return found > 0;
+	return count > 0;
+}
+
+static bool is_session(const char *dir)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int len = snprintf(path, sizeof(path), "%s/%s", dir, LOG_DIR_RECORDS);
+
+	return len > 0 && (size_t)len < sizeof(path) && stat(path, &st) == 0;
 }
 
 static void add_argument(struct report *report, const char *what,
@@ -171,14 +155,14 @@ static void add_argument(struct report *report, const char *what,
 	struct stat st;
 
 	if (what && stat(what, &st) == 0 && S_ISDIR(st.st_mode)) {
-		if (has_log(what, path))
-			add(report, path, options);
-		else if (!add_all(report, what, options))
+		if (is_session(what))
+			add(report, what, options, false);
+		else if (!add_below(report, what, options))
 			die(EXIT_SALLYPORT, "%s: there is no log in it", what);
 		return;
 	}
 	log_find(what, path);
-	add(report, path, options);
+	add(report, path, options, false);
 }
 
 /* --- the document -------------------------------------------------------- */

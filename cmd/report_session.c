@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "cmd/report.h"
 #include "cmd/report_receipt.h"
+#include "cmd/verify.h"
 
 struct reading {
 	struct report *report;
@@ -41,6 +42,18 @@ static struct report_session *new_session(const char *path)
 	return session;
 }
 
+/* Of a log that is not there nothing can be shown. */
+static void set_unreadable(struct report_session *session, int error)
+{
+	struct verify_result *result = &session->result;
+
+	*result = (struct verify_result){ .verdict = VERIFY_BROKEN,
+					  .problems = 1 };
+	result->problem[0].fault = VERIFY_UNREADABLE;
+	snprintf(result->problem[0].text, sizeof(result->problem[0].text),
+		 "the log cannot be read: %s", strerror(-error));
+}
+
 int report_add_log(struct report *report, const char *path,
 		   const struct vkey *key)
 {
@@ -49,6 +62,7 @@ int report_add_log(struct report *report, const char *path,
 	const struct verify_options options = { .key = key,
 						.line = on_line,
 						.arg = &reading };
+	int r;
 
 	if (report->sessions == REPORT_SESSIONS_MAX)
 		return -ENOSPC;
@@ -60,7 +74,10 @@ int report_add_log(struct report *report, const char *path,
 	report->flows = NULL;
 	report->session[report->sessions++] = session;
 	reading.session = session;
-	return verify_log(path, &options, &session->result);
+	r = verify_log(path, &options, &session->result);
+	if (r < 0)
+		set_unreadable(session, r);
+	return r;
 }
 
 /* --- in words ------------------------------------------------------------ */
@@ -205,6 +222,8 @@ static void say_unproved(struct words *w, const struct report_session *session)
 {
 	const struct verify_result *result = &session->result;
 	const char *held = receipt_text(session, "boundary", "held");
+	const char *why[VERIFY_WHYS_MAX];
+	size_t n;
 
 	if (result->verdict == VERIFY_HOLDS && is_external(session)) {
 		say(w, "The gate kept to its policy; whether there was "
@@ -223,21 +242,12 @@ static void say_unproved(struct words *w, const struct report_session *session)
 		say_findings(w, session);
 		return;
 	}
+	n = verify_whys(result, why);
 	say(w, "Nothing is wrong with this log, but it does not prove that "
-	       "the boundary held:");
-	if (!result->closed)
-		say(w, " the session was not closed (it goes on, or was "
-		       "killed);");
-	if (!result->has_receipt)
-		say(w, " there is no receipt;");
-	if (result->covered < result->records)
-		say(w, " %" PRIu64 " of its %" PRIu64 " records are signed;",
-		    result->covered, result->records);
-	if (!result->known_key)
-		say(w, " who signed it is not known, as no key was given "
-		       "(--key);");
-	w->buf[w->len - 1] =
-		w->buf[w->len - 1] == ';' ? '.' : w->buf[w->len - 1];
+	       "the boundary held, because ");
+	for (size_t i = 0; i < n; i++)
+		say(w, "%s%s", i ? "; " : "", why[i]);
+	say(w, ".");
 	say_findings(w, session);
 }
 

@@ -245,13 +245,21 @@ CELL(zone_name)
 {
 	put(buf, ZONE->name);
 }
+/* Beyond ZONE_NAMES they are not told apart for certain. */
+static void put_names(uint64_t n, bool more, char buf[CELL_MAX])
+{
+	char number[CELL_MAX];
+
+	snprintf(buf, CELL_MAX, "%s%.40s", more ? "at least " : "",
+		 show_number(n, number));
+}
 CELL(zone_names)
 {
-	show_number(ZONE->names, buf);
+	put_names(ZONE->names, ZONE->names > ZONE_NAMES, buf);
 }
 CELL(zone_data)
 {
-	show_number(ZONE->data, buf);
+	put_names(ZONE->data, ZONE->names > ZONE_NAMES, buf);
 }
 CELL(zone_questions)
 {

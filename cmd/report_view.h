@@ -40,13 +40,13 @@ struct report_view {
 };
 
 enum report_view_id {
+	VIEW_EVENTS,
 	VIEW_HOSTS,
 	VIEW_REFUSED,
 	VIEW_TUNNELS,
 	VIEW_PACKETS,
 	VIEW_COUNTERS,
 	VIEW_OBSERVED,
-	VIEW_EVENTS,
 	VIEW_SESSIONS,
 	VIEW_COUNT
 };
