@@ -168,6 +168,16 @@ static void on_rules(evutil_socket_t fd, short what, void *arg)
 	take_changes(arg, true);
 }
 
+int boundary_fd(const struct warden *w)
+{
+	return w->watched.rules ? w->gateway->rules_watch : -1;
+}
+
+bool boundary_look(struct warden *w)
+{
+	return w->watched.rules && take_changes(w, true);
+}
+
 /* --- links --------------------------------------------------------------- */
 
 static void look_at_links(struct warden *w)
