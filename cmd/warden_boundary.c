@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,6 +86,14 @@ static void find_change(struct warden *w, const struct watch_change *by,
 	record_by(w, EVENT_FINDING, by, text);
 }
 
+static bool more_changes(const struct warden *w)
+{
+	struct pollfd ready = { .fd = w->gateway->rules_watch,
+				.events = POLLIN };
+
+	return poll(&ready, 1, 0) > 0;
+}
+
 static void put_back(struct warden *w, const struct watch_change *by)
 {
 	struct boundary *b = &w->watched;
@@ -98,6 +107,10 @@ static void put_back(struct warden *w, const struct watch_change *by)
 	}
 	if (gateway_restore(w->gateway, w->policy, &b->repaired, differs,
 			    sizeof(differs))) {
+		/* Changed again while we were at it: that comes next, and still
+		 * there is no gate. */
+		if (more_changes(w))
+			return;
 		snprintf(text, sizeof(text),
 			 "the kernel's rules could not be put back: %s",
 			 differs);
