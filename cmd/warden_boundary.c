@@ -204,16 +204,21 @@ static void look_at_links(struct warden *w)
 	broken(w, text);
 }
 
-static void on_links(evutil_socket_t fd, short what, void *arg)
+/* Looks only where there is news. */
+static void take_links(struct warden *w, int fd)
 {
-	struct warden *w = arg;
 	int got = link_view_changed(fd);
 
-	(void)what;
 	if (got < 0)
 		broken(w, "the watch over the links failed");
 	else if (got)
 		look_at_links(w);
+}
+
+static void on_links(evutil_socket_t fd, short what, void *arg)
+{
+	(void)what;
+	take_links(arg, fd);
 }
 
 /* --- now and then -------------------------------------------------------- */
@@ -284,8 +289,9 @@ void boundary_end(struct warden *w)
 		return;
 	if (take_changes(w, false))
 		w->watched.held = BOUNDARY_BROKEN;
-	if (w->watched.held != BOUNDARY_BROKEN)
-		look_at_links(w);
+	for (size_t i = 0; i < GATEWAY_SIDES; i++)
+		if (w->watched.held != BOUNDARY_BROKEN)
+			take_links(w, w->gateway->link_watch[i]);
 	boundary_detach(w);
 }
 

@@ -355,8 +355,18 @@ static void test_quiet_end(void **state)
 {
 	(void)state;
 	boundary_end(&w);
-	assert_string_equal(notes, "links");
+	assert_string_equal(notes, "");
 	assert_int_equal(warden_held(&w), BOUNDARY_HELD);
+}
+
+static void test_links_end(void **state)
+{
+	(void)state;
+	links_result = -EBADMSG;
+	assert_int_equal(write(links, "x", 1), 1);
+	boundary_end(&w);
+	assert_string_equal(notes, "links stop failed");
+	assert_int_equal(warden_held(&w), BOUNDARY_BROKEN);
 }
 
 static void test_serve(void **state)
@@ -387,6 +397,7 @@ int main(void)
 		TEST(test_looks),
 		TEST(test_end),
 		TEST(test_quiet_end),
+		TEST(test_links_end),
 		TEST(test_serve),
 	};
 
