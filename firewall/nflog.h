@@ -28,7 +28,8 @@ struct nflog_packet {
 typedef void nflog_fn(void *arg, const struct nflog_packet *packet);
 
 /* Parses one datagram of @len bytes from the socket, aligned to four, which may
- * hold several packets. Malformed ones are skipped. -errno if the datagram is no NFLOG. */
+ * hold several packets. Malformed ones are skipped. -errno if the datagram is
+ * no NFLOG. */
 int nflog_parse(const void *data, size_t len, nflog_fn *fn, void *arg);
 
 /* "tcp", "udp", "icmp", "sctp", ... or "ip-47" in @buf (16 bytes). */
