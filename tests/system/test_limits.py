@@ -397,7 +397,7 @@ def question(i):
 TUNNEL = b"CONNECT evil.test:443 HTTP/1.1\\r\\nHost: evil.test:443\\r\\n\\r\\n"
 PLAIN = b"GET http://evil.test/ HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n"
 KEPT = b"GET http://allowed.test/host HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n"
-silent = [connect() for i in range(1600)]
+silent = [connect() for i in range(4500)]
 kept = [connect() for i in range(400)]
 for s in kept:
     s.sendall(KEPT)
@@ -464,7 +464,7 @@ def test_a_slow_ledger_loses_nothing(case):
     check(gate == case.child(process, "gate"))
     out, err = process.communicate(timeout=100)
     refused, plain, tcp, udp = map(int, out.split())
-    check((refused, plain, tcp, udp) == (6100, 400, 3000, 3000), (out, err))
+    check((refused, plain, tcp, udp) == (9000, 400, 3000, 3000), (out, err))
     with open(log + "/audit.jsonl") as f:
         records = [json.loads(line) for line in f]
 
