@@ -29,9 +29,7 @@ os._exit(7)
 
 
 def rounds(case):
-    if case.sanitized:
-        return 24
-    return 200 if case.who == "root" else 60
+    return 200 if case.who == "root" and not case.sanitized else 60
 
 
 def gone(pids):
