@@ -53,8 +53,8 @@ while True:
 CLIENT = """
 import itertools, os, socket, sys, threading, time
 PROXY, HOST, PORT = ("198.19.0.1", 3128), "allowed.test", %d
-count = itertools.count()
-def name(door, s): return "%%s-%%d.%%d-%%d" %% (door, os.getpid(), next(count), s.getsockname()[1])
+count, TAG = itertools.count(), os.getpid()
+def name(door, s): return "%%s-%%s.%%d-%%d" %% (door, TAG, next(count), s.getsockname()[1])
 def ask(s, door):
     s.sendall(name(door, s).encode() + b"\\n")
     return s.recv(3)
@@ -117,11 +117,13 @@ class Witness:
     def __exit__(self, *_):
         self.stop()
 
-    def ids(self):
-        """What has arrived so far; a "+" stands before what was first seen."""
+    def ids(self, tag=""):
+        """What has arrived so far, with this tag; a "+" was written when the
+        first byte came."""
         try:
             with open(self.path) as f:
-                return f.read().replace("+", " ").split()
+                return [name for name in f.read().replace("+", " ").split()
+                        if f"-{tag}." in name or not tag]
         except FileNotFoundError:
             return []
 
