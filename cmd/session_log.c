@@ -4,7 +4,8 @@
  *
  * Two locks: ours on the directory, and one on the file of records, which goes
  * with its descriptor to the ledger. So a ledger that outlives its warden by a
- * moment keeps its file, too.
+ * moment keeps its file, too. Both are waited for a little: those who had a
+ * session that was killed are about to end.
  */
 #include "cmd/session_log.h"
 
@@ -20,9 +21,8 @@
 #include "audit/note.h"
 #include "base/cleanup.h"
 
-#define EARLIER_MAX 999999u
-/* How long a ledger may take to see that its warden is gone. */
-#define LOCK_WAIT_MS 3000
+#define EARLIER_MAX  999999u
+#define LOCK_WAIT_MS 2000
 #define LOCK_STEP_MS 20
 
 #define NEW_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW)
@@ -30,8 +30,9 @@
 /* --- whose directory it is ----------------------------------------------- */
 
 /* Where a file system has no locks we do without. */
-static int lock(int fd, int wait_ms)
+static int lock(int fd)
 {
+	int wait_ms = LOCK_WAIT_MS;
 	const struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000l };
 
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
@@ -64,13 +65,13 @@ static int open_old(int dir, const char *name)
  * directory; so a file of records that is locked has a writer. */
 static int take_dir(struct session_log *log)
 {
-	int r = lock(log->dir, 0);
+	int r = lock(log->dir);
 
 	if (r < 0)
 		return r;
 	AUTO_FD int records = open_old(log->dir, LOG_DIR_RECORDS);
 
-	return records < 0 ? 0 : lock(records, LOCK_WAIT_MS);
+	return records < 0 ? 0 : lock(records);
 }
 
 /* --- what an earlier session left ---------------------------------------- */
@@ -270,7 +271,7 @@ static int make_records(int dir, int *ret_fd)
 {
 	int r = make_file(dir, LOG_DIR_RECORDS, O_APPEND, 0600, ret_fd);
 
-	return r < 0 ? r : lock(*ret_fd, 0);
+	return r < 0 ? r : lock(*ret_fd);
 }
 
 static int make_files(struct session_log *log)

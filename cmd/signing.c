@@ -56,16 +56,32 @@ bool signing_dir(char *buf, size_t cap)
 	return policy_config_dir(buf, cap);
 }
 
-/* Others verify with the public half in root's. */
+/* Made in no home but ours, and by no link that somebody else could turn. */
+static int make_in_home(const char *dir)
+{
+	const char *config = getenv("XDG_CONFIG_HOME");
+	const char *base = config && *config == '/' ? config : getenv("HOME");
+	struct stat st;
+
+	if (stat(dir, &st) == 0)
+		return 0;
+	if (lstat(base, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return -EACCES;
+	return session_mkdir(dir);
+}
+
 int signing_mkdir(void)
 {
 	char dir[PATH_MAX];
 
 	if (!signing_dir(dir, sizeof(dir)))
 		return -ENOENT;
-	if (strcmp(dir, ROOT_DIR) == 0)
-		return mkdir(dir, 0755) < 0 && errno != EEXIST ? -errno : 0;
-	return session_mkdir(dir);
+	if (strcmp(dir, ROOT_DIR) != 0)
+		return make_in_home(dir);
+	/* Others verify with the public half. */
+	return mkdir(dir, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 bool signing_public_path(const char *file, char *buf, size_t cap)
@@ -159,6 +175,7 @@ static int in_child(const struct work *what, struct work *ret)
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_DUMPABLE, 0);
+		umask(022); /* our files have the modes that they need */
 		shared->err = shared->fn(shared);
 		_exit(0);
 	}

@@ -844,6 +844,10 @@ def test_closed_descriptors(case):
     check(not wrong, "\n".join(map(str, wrong)))
 
 
+def logs_of(log):
+    return glob.glob(log + "/audit.jsonl*") + glob.glob(log + "/earlier-*/audit.jsonl*")
+
+
 def test_one_log_directory_for_many(case):
     """An old log is kept, never removed, also when sessions begin together."""
     cwd, log = ground(case, "many"), make(case, ground(case, "many-logs") + "/l")
@@ -854,7 +858,7 @@ def test_one_log_directory_for_many(case):
             _, err = p.communicate(timeout=60)
             check(p.returncode in (0, 125), err)
             total += p.returncode == 0
-    kept = glob.glob(log + "/audit.jsonl*")
+    kept = logs_of(log)
     inodes = {os.stat(f).st_ino for f in kept}
     check(len(inodes) == total, f"{total} sessions ended well, {len(inodes)} logs are there "
           f"under {len(kept)} names")
@@ -875,18 +879,18 @@ def delayed(case, cwd, log, call, ms, *command, out=subprocess.PIPE):
 
 
 def test_two_begin_in_one_log_directory(case):
-    """One has linked the old log away and is slow to unlink it: what it unlinks
-    must not be the log of the other, which began meanwhile."""
+    """One has begun to move the old log away, and is slow: what it moves must
+    not be the log of the other, which began meanwhile."""
     cwd, log = ground(case, "two"), make(case, ground(case, "two-logs") + "/l")
     box(case, cwd, "true", log=log)
-    slow = delayed(case, cwd, log, "unlink", 800, "true")
+    slow = delayed(case, cwd, log, "renameat2", 800, "true")
     end = time.monotonic() + 5
-    while not os.path.exists(log + "/audit.jsonl.1") and time.monotonic() < end:
+    while not os.path.exists(log + "/earlier-000001") and time.monotonic() < end:
         time.sleep(0.005)
     other = box(case, cwd, "sh", "-c", "sleep 1.5", log=log)
     _, err = slow.communicate(timeout=20)
     ended = 1 + (other.status == 0) + (slow.returncode == 0)
-    logs = {os.stat(f).st_ino for f in glob.glob(log + "/audit.jsonl*")}
+    logs = {os.stat(f).st_ino for f in logs_of(log)}
     check(len(logs) >= ended, f"{ended} sessions ended well, {len(logs)} logs are left: {err}")
 
 

@@ -286,7 +286,7 @@ def test_earlier(case):
 
 def test_one_at_a_time(case):
     """A directory with a live session is not touched."""
-    process, log = case.start("sh", "-c", "echo go; sleep 1.5")
+    process, log = case.start("sh", "-c", "echo go; sleep 4")
     check(process.stdout.readline() == "go\n")
     before = sorted(os.listdir(log))
     run = sallyport(case, "run", "--log", log, "--", "true")
