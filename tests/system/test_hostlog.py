@@ -48,6 +48,11 @@ class World:
         except FileNotFoundError:
             return []
 
+    def wait(self):
+        """Whoever appends has done so."""
+        with open(self.host + "/tree", "rb") as tree:
+            fcntl.flock(tree, fcntl.LOCK_EX)
+
     def show(self):
         """What is said of each of our sessions, by the name of its directory;
         and of the log."""
@@ -73,6 +78,7 @@ def test_names_them_all(case):
         check(first.status == 0, first)
         process, third = case.start("sleep", "60", args=world.args)
         until(lambda: len(world.records()) == 5)
+        world.wait()
         os.kill(case.child(process, "ledger"), signal.SIGKILL)
         process.communicate(timeout=30)
         said = [(r["event"], r.get("directory")) for r in world.records()]
