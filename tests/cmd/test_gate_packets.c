@@ -55,6 +55,14 @@ struct gate_sandbox *gate_sandbox_by_ifindex(struct gate *gate,
 	return ifindex == 2 ? gate->sandbox[0] : NULL;
 }
 
+static bool behind;
+
+bool gate_is_behind(struct gate *asked)
+{
+	(void)asked;
+	return behind;
+}
+
 static struct gate gate;
 static struct gate_sandbox sandbox;
 static struct packets *packets;
@@ -76,6 +84,7 @@ static int setup(void **state)
 	assert_int_equal(packets_new(&gate, pair[0], &packets), 0);
 	kernel = pair[1];
 	notes = 0;
+	behind = false;
 	return 0;
 }
 
@@ -236,6 +245,22 @@ static void test_many_kinds(void **state)
 	assert_true(rest);
 }
 
+/* While the ledger is behind they are counted, and told once it is not. */
+static void test_behind(void **state)
+{
+	(void)state;
+	behind = true;
+	for (int i = 0; i < 30; i++)
+		send_packet(9, IPPROTO_UDP);
+	turn();
+	wait_second();
+	assert_int_equal(notes, 0);
+	behind = false;
+	wait_second();
+	assert_int_equal(notes, 1);
+	assert_int_equal(total(), 30);
+}
+
 /* One ping is a ping. */
 static void test_pings(void **state)
 {
@@ -264,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_first_at_once), TEST(test_kinds), TEST(test_end),
 		TEST(test_many_kinds),	  TEST(test_pings), TEST(test_nonsense),
+		TEST(test_behind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
