@@ -56,20 +56,35 @@ bool signing_dir(char *buf, size_t cap)
 	return policy_config_dir(buf, cap);
 }
 
+static int check_ours(const char *dir)
+{
+	struct stat st;
+
+	if (lstat(dir, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() ? 0 : -EACCES;
+}
+
 /* Made in no home but ours, and by no link that somebody else could turn. */
 static int make_in_home(const char *dir)
 {
 	const char *config = getenv("XDG_CONFIG_HOME");
-	const char *base = config && *config == '/' ? config : getenv("HOME");
+	bool named = config && *config == '/';
+	char base[PATH_MAX];
 	struct stat st;
+	char *slash;
+	int r;
 
 	if (stat(dir, &st) == 0)
 		return 0;
-	if (lstat(base, &st) < 0)
-		return -errno;
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return -EACCES;
-	return session_mkdir(dir);
+	snprintf(base, sizeof(base), "%s", named ? config : getenv("HOME"));
+	r = check_ours(base);
+	slash = strrchr(base, '/');
+	if (r == -ENOENT && named && slash > base) {
+		*slash = '\0';
+		r = check_ours(base);
+	}
+	return r < 0 ? r : session_mkdir(dir);
 }
 
 int signing_mkdir(void)
