@@ -72,7 +72,7 @@ static void read_rules(struct warden *w, struct msg_ledger_end *end)
 {
 	char why[256] = "", text[400];
 
-	end->held = warden_held(w);
+	end->held = (uint8_t)warden_held(w);
 	if (gateway_verify(w->gateway, why, sizeof(why)) == 0) {
 		snprintf(end->ruleset_digest, sizeof(end->ruleset_digest), "%s",
 			 w->gateway->digest);
