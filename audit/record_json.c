@@ -323,8 +323,9 @@ static void put_chain(struct json *j, const struct audit_event *event,
 	char hex[2 * RECORD_HASH + 1];
 
 	if (context->prev)
-		json_text(j, "prev",
-			  hex_format(context->prev, RECORD_HASH, hex));
+		json_bytes(j, "prev",
+			   hex_format(context->prev, RECORD_HASH, hex),
+			   2 * RECORD_HASH);
 	if (event->kind != EVENT_SESSION_OPEN)
 		return;
 	put_digest(j, "ruleset", context->ruleset_digest);

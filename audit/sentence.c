@@ -110,7 +110,10 @@ static void say_packet(struct out *out, const struct audit_event *event)
 	out_text(out, " ");
 	say(out, event->protocol ? event->protocol : "other", 16);
 	out_text(out, event->count > 1 ? " packets to " : " packet to ");
-	say_place(out, event);
+	if (event->host || event->dst_ip.len)
+		say_place(out, event);
+	else
+		out_text(out, "many places");
 	out_text(out, " dropped");
 }
 

@@ -99,16 +99,11 @@ void out_put(struct out *out, const void *data, size_t len)
 	out->len += len;
 }
 
-void out_text(struct out *out, const char *s)
-{
-	out_put(out, s, strlen(s));
-}
-
 void out_decimal(struct out *out, uint64_t value)
 {
-	char digits[DECIMAL_MAX];
+	char digits[DECIMAL_MAX], *text = decimal_format(value, digits);
 
-	out_text(out, decimal_format(value, digits));
+	out_put(out, text, (size_t)(digits + DECIMAL_MAX - 1 - text));
 }
 
 void out_base64(struct out *out, const void *data, size_t len)

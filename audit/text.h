@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Bytes of somebody else's, not terminated. */
 struct text {
@@ -42,7 +43,10 @@ struct out {
 };
 
 void out_put(struct out *out, const void *data, size_t len);
-void out_text(struct out *out, const char *s);
+static inline void out_text(struct out *out, const char *s)
+{
+	out_put(out, s, strlen(s)); /* of a literal: the compiler's */
+}
 void out_decimal(struct out *out, uint64_t value);
 void out_base64(struct out *out, const void *data, size_t len);
 /* Adds a NUL, which *@ret_len does not count. Returns 0 or -ENOBUFS. */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "audit/vkey.h"
+#include "audit/checkpoint.h"
 
 struct json_t;
 
@@ -65,9 +65,19 @@ struct verify_result {
 	uint64_t records, bytes, parts;
 	uint64_t checkpoints, covered; /* records, by the last good one */
 	uint64_t first_ms, last_ms;
+	uint64_t allowed, refused; /* verdicts, as a receipt counts them */
 	uint64_t backwards; /* records older than the one before: harmless */
 	bool opened, closed;
-	bool has_receipt;	/* and it is good */
+	bool torn; /* what is not signed ends within a line: harmless, it is how
+		      a process ends that is killed */
+	char policy[72], ruleset[72]; /* of the first record: sha256:HEX */
+	/* What it says of the log that was in its place before. */
+	bool quotes_earlier;
+	uint64_t earlier_records, earlier_bytes;
+	char earlier_checkpoint[1280]; /* as in the record: escaped */
+	char first_checkpoint[CHECKPOINT_NOTE_MAX]; /* good ones; or "" */
+	char last_checkpoint[CHECKPOINT_NOTE_MAX];  /* the one that covers */
+	bool has_receipt;			    /* and it is good */
 	struct json_t *receipt; /* its predicate, if it is good; or NULL */
 	size_t problems;	/* may be more than are kept; in the order of
 				   the log, the first bad line first */
@@ -80,8 +90,10 @@ struct verify_options {
 	const char *receipt;	/* another path than in the directory, or NULL
 				 */
 	const char *checkpoint; /* a file with a checkpoint that was kept
-				   elsewhere, or NULL */
-	/* Each line that could be read, in order; may be NULL. */
+				   elsewhere, or NULL; a note as it is in the
+				   log's own file */
+	/* Each line that could be read, in order; may be NULL. @sequence counts
+	   lines. */
 	void (*line)(void *arg, const char *line, size_t len,
 		     uint64_t sequence);
 	/* Now and then; may be NULL. False: stop. */
@@ -91,9 +103,30 @@ struct verify_options {
 
 /* @path: the directory of a session's log, or a log file in one. Returns 0 and
  * a result, which verify_free() releases, whatever is wrong with the log;
- * -ENOENT and the like if there is none, -ECANCELED, -ENOMEM. */
+ * -ENOENT and the like if there is none, or no such file as @options name;
+ * -ECANCELED, -ENOMEM. */
 int verify_log(const char *path, const struct verify_options *options,
 	       struct verify_result *ret);
 void verify_free(struct verify_result *result);
+
+/* Record @number and what shows that it is in the log that was verified as
+ * @result: a C2SP tlog-proof with the last good checkpoint. Returns 0 and the
+ * file, which the caller frees; -EINVAL of a record that is not covered;
+ * -EBADMSG if the log is another by now; what reading says. */
+int verify_prove(const char *path, const struct verify_result *result,
+		 uint64_t number, char **ret_file, size_t *ret_len);
+
+struct verify_shown {
+	char session[64];
+	uint64_t index, size; /* of the record; of the log when it was signed */
+	bool known_session;   /* @key was the session's, not its signer's */
+};
+
+/* Whether @file, a tlog-proof, shows that the line @record (without LF) is in a
+ * log that @key signed: the session's key, or the signer's. Returns 0; -EBADMSG
+ * if @file is none; -ENOMSG if @record is no record, or not that one; -ENOKEY,
+ * -EKEYREJECTED as checkpoint_open(); -EDOM if it shows nothing of the kind. */
+int verify_shows(struct text record, struct text file, const struct vkey *key,
+		 struct verify_shown *ret);
 
 #endif

@@ -3,8 +3,8 @@
  * json.c - writes one JSON text into a caller's buffer, without allocation.
  *
  * The ledger writes sixty fields a record, and all of them pass through here:
- * so there is no printf, and text that needs no escape, as nearly all does, is
- * copied eight bytes at a time.
+ * so there is no printf, and text that needs no escape, as nearly all of it, is
+ * copied and judged eight bytes at a time.
  */
 #include "base/json.h"
 
@@ -64,9 +64,8 @@ static size_t utf8_len(const unsigned char *s, size_t left)
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Is each of the eight bytes one that stands for itself? May say no of some
- * that are, if one before them is not. */
-static inline bool all_plain(uint64_t eight)
+/* 0 if each of the eight bytes stands for itself. */
+static inline uint64_t odd_of(uint64_t eight)
 {
 	uint64_t quote = eight ^ EACH('"'), slash = eight ^ EACH('\\');
 	uint64_t odd = eight | (eight + EACH(1)); /* from 0x7f up */
@@ -74,40 +73,62 @@ static inline bool all_plain(uint64_t eight)
 	odd |= (eight - EACH(0x20)) & ~eight;
 	odd |= (quote - EACH(1)) & ~quote;
 	odd |= (slash - EACH(1)) & ~slash;
-	return !(odd & EACH(0x80));
+	return odd & EACH(0x80);
 }
 
-/* Bytes at the start of @s that stand for themselves; copied to @to. */
-static inline size_t copy_plain(char *to, const char *s, size_t len)
+/* The same of four bytes, which are copied. */
+static inline uint64_t copy_four(char *to, const char *s)
+{
+	uint32_t four;
+
+	memcpy(&four, s, sizeof(four));
+	memcpy(to, &four, sizeof(four));
+	return odd_of(EACH('a') << 32 | four);
+}
+
+static inline uint64_t copy_eight(char *to, const char *s)
 {
 	uint64_t eight;
+
+	memcpy(&eight, s, sizeof(eight));
+	memcpy(to, &eight, sizeof(eight));
+	return odd_of(eight);
+}
+
+/* Copies all of it, for what it is worth: does each byte stand for itself? The
+ * last word overlaps the one before, so that there are few branches. */
+static inline bool copy_plain(char *to, const char *s, size_t len)
+{
+	uint64_t odd = 0;
 	size_t i = 0;
 
-	for (; len - i >= sizeof(eight); i += sizeof(eight)) {
-		memcpy(&eight, s + i, sizeof(eight));
-		if (!all_plain(eight))
-			break;
-		memcpy(to + i, &eight, sizeof(eight));
+	if (len >= 8) {
+		for (; i + 8 < len; i += 8)
+			odd |= copy_eight(to + i, s + i);
+		return !(odd | copy_eight(to + len - 8, s + len - 8));
 	}
-	/* The last eight, of which some were copied already. */
-	if (len >= sizeof(eight) && len - i < sizeof(eight)) {
-		memcpy(&eight, s + len - sizeof(eight), sizeof(eight));
-		if (all_plain(eight)) {
-			memcpy(to + len - sizeof(eight), &eight, sizeof(eight));
-			return len;
-		}
-	}
+	if (len >= 4)
+		return !(copy_four(to, s) |
+			 copy_four(to + len - 4, s + len - 4));
 	for (; i < len; i++) {
-		unsigned char c = (unsigned char)s[i];
-
-		if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\')
-			break;
 		to[i] = s[i];
+		odd |= odd_of(EACH('a') << 8 | (unsigned char)s[i]);
 	}
+	return !odd;
+}
+
+/* How many bytes at the start of @s stand for themselves. */
+static size_t plain_len(const char *s, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' &&
+	       s[i] != '\\')
+		i++;
 	return i;
 }
 
-/* The first character of @s, which is none that copy_plain() takes. Returns
+/* The first character of @s, which does not stand for itself. Returns
  * how many bytes it has. */
 static size_t put_odd(struct json *j, const char *s, size_t left)
 {
@@ -132,25 +153,27 @@ static size_t put_odd(struct json *j, const char *s, size_t left)
 	return 1;
 }
 
-static void put_escaped(struct json *j, const char *s, size_t len)
+void json_put_string(struct json *j, const char *s, size_t len)
 {
-	while (len && !j->full) {
-		size_t room = j->cap - j->len;
-		size_t n =
-			copy_plain(j->buf + j->len, s, len < room ? len : room);
+	char *to = json_reserve(j, 1);
 
-		j->len += n;
+	if (!to)
+		return;
+	*to++ = '"';
+	if (len < j->cap - j->len && copy_plain(to, s, len)) {
+		to[len] = '"';
+		j->len += len + 1;
+		return;
+	}
+	while (len && !j->full) {
+		size_t n = plain_len(s, len);
+
+		put(j, s, n);
 		if (n < len)
 			n += put_odd(j, s + n, len - n);
 		s += n;
 		len -= n;
 	}
-}
-
-void json_put_string(struct json *j, const char *s, size_t len)
-{
-	put_char(j, '"');
-	put_escaped(j, s, len);
 	put_char(j, '"');
 }
 

@@ -23,6 +23,8 @@ int diff_main(int argc, char **argv);
 int learn_main(int argc, char **argv);
 int log_main(int argc, char **argv);
 int key_main(int argc, char **argv);
+int report_main(int argc, char **argv);
+int verify_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
 
 /* Children, started by launch/child.h. */

@@ -20,6 +20,7 @@
 #define KINDS_MAX    256
 #define KIND_IDLE_S  10
 #define PER_TURN_MAX 64
+#define LAST_MAX     16384
 
 struct kind {
 	struct nflog_packet packet; /* the first, src_port cleared */
@@ -64,6 +65,11 @@ static void name(const struct sandbox *sandbox, const struct nflog_packet *p,
 	event->rule_text = verdict.rule ? rule_text(verdict.rule) : NULL;
 }
 
+static bool is_rest(const struct packets *packets, const struct kind *kind)
+{
+	return kind == &packets->kind[KINDS_MAX];
+}
+
 static void record(struct packets *packets, const struct kind *kind,
 		   uint32_t count)
 {
@@ -81,19 +87,28 @@ static void record(struct packets *packets, const struct kind *kind,
 		.dst_port = p->dst_port,
 		.protocol = nflog_protocol(p->l4, protocol),
 		.count = count,
-		.detail = nflog_intent(p),
+		.detail = nflog_intent(p, count),
 	};
 
-	if (kind == &packets->kind[KINDS_MAX]) {
-		event.detail = "many kinds of packet";
-		event.protocol = NULL;
+	if (is_rest(packets, kind)) {
+		/* Their addresses are as many. */
+		event = (struct audit_event){
+			.kind = EVENT_PACKET,
+			.sandbox = kind->sandbox,
+			.verdict = { .reason = REASON_BYPASS },
+			.door = DOOR_TRANSPARENT,
+			.src_ip = p->src,
+			.count = count,
+			.detail = "many kinds of packet",
+		};
 	} else if (strcmp(p->prefix, "spoofed") == 0) {
 		event.detail = "spoofed source address";
 	}
 	for (size_t i = 0; i < gate->sandboxes; i++) {
 		struct sandbox *sandbox = &gate->sandbox[i]->pub;
 
-		if (sandbox->id == kind->sandbox && sandbox->leases)
+		if (sandbox->id == kind->sandbox && sandbox->leases &&
+		    event.dst_ip.len)
 			name(sandbox, p, &event);
 	}
 	gate->services.record(gate, &event, NULL);
@@ -170,18 +185,13 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 /* Returns false when there is nothing more to read. */
 static bool read_one(struct packets *packets)
 {
-	uint8_t buf[16384];
+	uint8_t buf[16384] __attribute__((aligned(8)));
 	ssize_t len = recv(packets->fd, buf, sizeof(buf), MSG_DONTWAIT);
 
-	if (len < 0) {
-		/* ENOBUFS: the kernel counted more than it could say; the nft
-		 * counters have the total. */
-		if (errno == ENOBUFS) {
-			packets->kind[KINDS_MAX].more++;
-			return true;
-		}
-		return errno == EINTR;
-	}
+	/* ENOBUFS: the kernel counted more than it could say. How many, its
+	 * counters tell the ledger at the end. */
+	if (len < 0)
+		return errno == EINTR || errno == ENOBUFS;
 	nflog_parse(buf, (size_t)len, on_packet, packets);
 	return true;
 }
@@ -223,7 +233,8 @@ void packets_free(struct packets *packets)
 {
 	if (!packets)
 		return;
-	for (int i = 0; i < 4096 && read_one(packets); i++)
+	/* All that the socket can hold. */
+	for (int i = 0; i < LAST_MAX && read_one(packets); i++)
 		;
 	flush(packets);
 	if (packets->readable)

@@ -40,7 +40,6 @@
 #define DATA_LABEL_MIN 16 /* if it has the digits of data, and is as mixed */
 #define DATA_DIGITS    3
 #define DATA_MIX       6
-#define DATA_NAME      60 /* bytes in front of the registrable domain */
 
 /* Where the last label of the first @len bytes begins. */
 static size_t last_label(const char *name, size_t len)
@@ -102,7 +101,7 @@ static bool is_mixed(const char *s, size_t len)
 	return same * DATA_MIX <= len * len;
 }
 
-static bool is_data_label(const char *label, size_t len)
+bool learn_is_data_label(const char *label, size_t len)
 {
 	size_t digits = 0;
 
@@ -120,12 +119,12 @@ static bool looks_like_data(const struct learn_host *host)
 
 	if (!host->zone || host->zone == host->name)
 		return false;
-	if (host->zone - host->name > DATA_NAME)
+	if (host->zone - host->name > LEARN_DATA_NAME)
 		return true;
 	for (const char *label = host->name; label < host->zone;
 	     label += len + 1) {
 		len = strcspn(label, ".");
-		if (is_data_label(label, len))
+		if (learn_is_data_label(label, len))
 			return true;
 	}
 	return false;

@@ -20,6 +20,8 @@ struct observation;
 #define LEARN_PORTS_ALL	   200000
 #define LEARN_PRIVATE_MAX  4 /* private addresses of one host */
 #define LEARN_WILDCARD_MIN 5
+/* More bytes in front of a registrable domain are data. */
+#define LEARN_DATA_NAME 60
 
 enum learn_protocol { LEARN_TLS = 1, LEARN_HTTP = 2, LEARN_OTHER = 4 };
 
@@ -114,6 +116,8 @@ bool learn_host_is_rule(const struct learn_host *host);
 bool learn_is_closed(const struct learn_port *port);
 bool learn_name_is_closed(const struct learn_host *host);
 
+/* Does a label of a name look like data, rather than a word? */
+bool learn_is_data_label(const char *label, size_t len);
 /* Is @host a place where anybody can take in what a sandbox sends? The one
  * place that knows the list. */
 bool learn_is_listed(const char *host);

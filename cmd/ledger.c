@@ -25,6 +25,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/ledger_end.h"
+#include "cmd/ledger_host.h"
 #include "cmd/ledger_log.h"
 #include "cmd/ledger_start.h"
 #include "launch/child.h"
@@ -103,7 +104,9 @@ static int release(struct ledger *ledger, bool quiet)
 	if (!held->link || !ledger->log.has_end ||
 	    (!quiet && ++held->turns < LAST_TURNS))
 		return 0;
-	r = ledger_end_packets(&ledger->log);
+	r = ledger_host_settle(&ledger->log);
+	if (r == 0)
+		r = ledger_end_packets(&ledger->log);
 	if (r == 0)
 		r = ledger_log_write(&ledger->log, &held->event);
 	if (r < 0)
@@ -259,10 +262,16 @@ static int abandon(struct ledger *ledger, const char *why)
 	int r = take_last(ledger);
 
 	if (r == 0 && !log->closed)
+		r = ledger_host_settle(log);
+	if (r == 0 && !log->closed)
 		r = ledger_log_finding(log, REASON_LEDGER_UNAVAILABLE, why);
 	if (r == 0)
 		r = ledger_log_settle(log);
-	return r < 0 ? r : seal_sync(log->seal);
+	if (r == 0)
+		r = seal_sync(log->seal);
+	if (r == 0)
+		ledger_host_end(log, NULL);
+	return r;
 }
 
 /* 0 at the end, or -errno: it is not the time for that, or the log is lost. */
@@ -289,6 +298,9 @@ static int obey(struct ledger *ledger, struct msg *msg)
 	case MSG_LEDGER_PART:
 		r = ledger_log_part(log, msg->ledger_part.number,
 				    steal_fd(&msg->fd));
+		return r < 0 ? r : 1;
+	case MSG_LEDGER_FILE:
+		r = ledger_host_take(log, msg);
 		return r < 0 ? r : 1;
 	case MSG_LEDGER_END:
 		if (log->has_end)

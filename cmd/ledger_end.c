@@ -17,9 +17,12 @@
 #include "audit/log_dir.h"
 #include "audit/receipt.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/log.h"
+#include "cmd/ledger_host.h"
 #include "cmd/ledger_log.h"
 #include "launch/child.h"
+#include "policy/digest.h"
 
 static uint64_t counted(const struct msg_ledger_end *end)
 {
@@ -159,7 +162,20 @@ static int make_receipt(const struct ledger_log *log, char **ret_line,
 	return r;
 }
 
-static int write_receipt(const struct ledger_log *log)
+static void sha256(const char *data, size_t len, uint8_t *ret_digest)
+{
+	struct digest digest;
+	char hex[DIGEST_HEX];
+
+	digest_begin(&digest);
+	digest_add(&digest, data, len);
+	digest_end(&digest, hex);
+	if (!hex_parse(hex, MERKLE_HASH, ret_digest))
+		memset(ret_digest, 0, MERKLE_HASH);
+}
+
+/* Its digest is for the log of all sessions. */
+static int write_receipt(const struct ledger_log *log, uint8_t *ret_digest)
 {
 	AUTO_FREE char *line = NULL;
 	size_t len = 0, done = 0;
@@ -176,6 +192,8 @@ static int write_receipt(const struct ledger_log *log)
 	}
 	if (r == 0 && fdatasync(log->file[LEDGER_RECEIPT]) < 0)
 		r = -errno;
+	if (r == 0)
+		sha256(line, len, ret_digest);
 	return r;
 }
 
@@ -202,6 +220,7 @@ static int send_tally(const struct ledger_log *log, bool receipt)
 int ledger_end_report(struct ledger_log *log)
 {
 	bool receipt = log->closed && log->has_end;
+	uint8_t digest[MERKLE_HASH];
 	int r = ledger_log_settle(log);
 
 	if (r == 0)
@@ -209,10 +228,11 @@ int ledger_end_report(struct ledger_log *log)
 	if (r < 0)
 		return r;
 	if (receipt) {
-		r = write_receipt(log);
+		r = write_receipt(log, digest);
 		if (r < 0)
 			log_err("no receipt: %s", strerror(-r));
 		receipt = r == 0;
 	}
+	ledger_host_end(log, receipt ? digest : NULL);
 	return send_tally(log, receipt);
 }

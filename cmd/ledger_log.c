@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "cmd/ledger_host.h"
 #include "launch/child.h"
 
 /* Until the warden may read again what we say. */
@@ -186,6 +187,8 @@ int ledger_log_turn(struct ledger_log *log, int *ret_timeout_ms)
 			      writer_tree(log->writer), now, &seal_ms);
 	if (r == 0)
 		r = rotate(log, now, &part_ms);
+	if (r == 0)
+		r = ledger_host_turn(log);
 	if (r < 0)
 		return r;
 	*ret_timeout_ms = seal_ms < 0 || (part_ms >= 0 && part_ms < seal_ms)
@@ -196,6 +199,7 @@ int ledger_log_turn(struct ledger_log *log, int *ret_timeout_ms)
 
 void ledger_log_free(struct ledger_log *log)
 {
+	ledger_host_free(log->host);
 	seal_free(log->seal); /* its thread uses the writer's file */
 	writer_free(log->writer);
 	for (size_t i = 0; i < LEDGER_FILE_COUNT; i++)

@@ -27,6 +27,7 @@ struct ledger_log {
 	struct seal *seal;
 	int file[LEDGER_FILE_COUNT]; /* -1: not open */
 	bool ephemeral;		     /* the key */
+	struct ledger_host *host;    /* NULL: nobody wants it */
 
 	uint64_t sequence;	    /* of the next line */
 	uint64_t synced;	    /* lines, with `durable` */

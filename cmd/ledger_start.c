@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/hex.h"
 #include "base/log.h"
+#include "cmd/ledger_host.h"
 #include "cmd/ledger_log.h"
 #include "launch/child.h"
 #include "launch/isolate.h"
@@ -153,10 +154,13 @@ static int open_seal(struct ledger_log *log, const char *key_name)
 	if (r == 0)
 		r = key_under_name(owner, (struct text){ name, (size_t)n },
 				   &key);
-	/* The log of all sessions signs with the owner's key. */
+	if (r == 0)
+		r = ledger_host_new(log, owner);
 	key_free(owner);
-	if (r < 0)
+	if (r < 0) {
+		key_free(key);
 		return r;
+	}
 	return seal_new(key, steal_fd(&log->file[LEDGER_CHECKPOINTS]),
 			log->start.durable, &log->seal);
 }
@@ -210,5 +214,8 @@ int ledger_start(struct ledger_log *log)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	log->part_mono =
 		(uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-	return msg_send(CHILD_SOCKET, MSG_LEDGER_READY, NULL, -1);
+	r = msg_send(CHILD_SOCKET, MSG_LEDGER_READY, NULL, -1);
+	if (r == 0)
+		ledger_host_begin(log);
+	return r;
 }

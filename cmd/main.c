@@ -28,6 +28,8 @@ static const struct command commands[] = {
 	{ "reload", reload_main, "read the policy of a running one again" },
 	{ "key", key_main, "make or show the key that signs the logs" },
 	{ "log", log_main, "show the log of a session" },
+	{ "report", report_main, "what sessions came to, for a review" },
+	{ "verify", verify_main, "is a log whole, and whose is it?" },
 	{ "presets", presets_main, "list the built-in sets of hosts" },
 	{ "check", check_main, "is a policy valid, and is it wise?" },
 	{ "explain", explain_main, "what a policy makes of one host, and why" },

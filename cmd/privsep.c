@@ -47,7 +47,8 @@ static bool ledger_start_ok(const struct msg *msg)
 	       TEXT_OK(start->boundary) && TEXT_OK(start->separation) &&
 	       TEXT_OK(start->ruleset_digest) && TEXT_OK(start->command) &&
 	       TEXT_OK(start->policy_files) && start->sign_every <= 1 &&
-	       start->durable <= 1;
+	       start->durable <= 1 && start->host <= 1 &&
+	       TEXT_OK(start->directory);
 }
 
 static bool ledger_file_ok(const struct msg *msg)

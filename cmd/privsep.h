@@ -67,6 +67,9 @@ struct msg_ledger_start {
 	uint8_t durable;       /* acknowledged is on the disk */
 	uint64_t rotate_bytes; /* 0: never */
 	uint32_t rotate_s;
+	/* What the log of all sessions says of it. */
+	uint8_t host;	      /* there should be one */
+	char directory[1024]; /* where the log is; "" if that is longer */
 };
 
 enum ledger_file {

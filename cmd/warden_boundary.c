@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,6 +86,14 @@ static void find_change(struct warden *w, const struct watch_change *by,
 	record_by(w, EVENT_FINDING, by, text);
 }
 
+static bool more_changes(const struct warden *w)
+{
+	struct pollfd ready = { .fd = w->gateway->rules_watch,
+				.events = POLLIN };
+
+	return poll(&ready, 1, 0) > 0;
+}
+
 static void put_back(struct warden *w, const struct watch_change *by)
 {
 	struct boundary *b = &w->watched;
@@ -98,6 +107,10 @@ static void put_back(struct warden *w, const struct watch_change *by)
 	}
 	if (gateway_restore(w->gateway, w->policy, &b->repaired, differs,
 			    sizeof(differs))) {
+		/* Changed again while we were at it: that comes next, and still
+		 * there is no gate. */
+		if (more_changes(w))
+			return;
 		snprintf(text, sizeof(text),
 			 "the kernel's rules could not be put back: %s",
 			 differs);
@@ -168,6 +181,16 @@ static void on_rules(evutil_socket_t fd, short what, void *arg)
 	take_changes(arg, true);
 }
 
+int boundary_fd(const struct warden *w)
+{
+	return w->watched.rules ? w->gateway->rules_watch : -1;
+}
+
+bool boundary_look(struct warden *w)
+{
+	return w->watched.rules && take_changes(w, true);
+}
+
 /* --- links --------------------------------------------------------------- */
 
 static void look_at_links(struct warden *w)
@@ -181,16 +204,21 @@ static void look_at_links(struct warden *w)
 	broken(w, text);
 }
 
-static void on_links(evutil_socket_t fd, short what, void *arg)
+/* Looks only where there is news. */
+static void take_links(struct warden *w, int fd)
 {
-	struct warden *w = arg;
 	int got = link_view_changed(fd);
 
-	(void)what;
 	if (got < 0)
 		broken(w, "the watch over the links failed");
 	else if (got)
 		look_at_links(w);
+}
+
+static void on_links(evutil_socket_t fd, short what, void *arg)
+{
+	(void)what;
+	take_links(arg, fd);
 }
 
 /* --- now and then -------------------------------------------------------- */
@@ -261,8 +289,9 @@ void boundary_end(struct warden *w)
 		return;
 	if (take_changes(w, false))
 		w->watched.held = BOUNDARY_BROKEN;
-	if (w->watched.held != BOUNDARY_BROKEN)
-		look_at_links(w);
+	for (size_t i = 0; i < GATEWAY_SIDES; i++)
+		if (w->watched.held != BOUNDARY_BROKEN)
+			take_links(w, w->gateway->link_watch[i]);
 	boundary_detach(w);
 }
 

@@ -30,10 +30,16 @@ struct boundary {
  * -errno. */
 int boundary_attach(struct warden *warden);
 
-/* The end of the watch, after the command's: what others did to the rules up to
- * now is recorded, but not put back any more, and links are looked at once
- * more. (The rules are read back for the receipt.) The ledger must still be
- * there. Twice is once. */
+/* For who waits for something else: readable when somebody may have changed the
+ * rules; -1 if nobody watches. */
+int boundary_fd(const struct warden *warden);
+/* Does at once what has to be done then. True if somebody did change them: a
+ * gate that there is now has been started since. */
+bool boundary_look(struct warden *warden);
+
+/* The end of the watch, after the command's: what others did up to now is
+ * recorded, but not put back any more. (The rules are read back for the
+ * receipt.) The ledger must still be there. Twice is once. */
 void boundary_end(struct warden *warden);
 
 /* The same without a look. */

@@ -14,6 +14,8 @@
 #include <sys/time.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/host_log.h"
 #include "cmd/session.h"
 #include "cmd/upstream.h"
 #include "cmd/warden.h"
@@ -82,6 +84,10 @@ static void describe(const struct warden *w, struct msg_ledger_start *start)
 	start->durable = log->durable;
 	start->rotate_bytes = log->rotate_bytes;
 	start->rotate_s = log->rotate_s;
+	start->host = host_log_wanted(session);
+	if (strlen(session->dir) < sizeof(start->directory))
+		memcpy(start->directory, session->dir,
+		       strlen(session->dir) + 1);
 }
 
 /* It is the ledger's from then on. */
@@ -100,6 +106,32 @@ static int give_file(struct warden *w, enum ledger_file which, int *fd)
 	return err;
 }
 
+int warden_give_host_log(struct warden *w, bool ongoing)
+{
+	struct hostlog_files files;
+	int err;
+
+	if (!host_log_wanted(w->session))
+		return 0;
+	err = host_log_open(w->session, ongoing, &files);
+	/* The ledger notes that it got none. */
+	if (err) {
+		log_warn("%s: the log of all sessions: %s", w->session->home,
+			 err == -ENODATA ? "the public half of the key is not "
+					   "beside it"
+					 : hostlog_error(err));
+		return 0;
+	}
+	err = give_file(w, LEDGER_HOST_LOG, &files.records);
+	if (!err)
+		err = give_file(w, LEDGER_HOST_CHECKPOINTS, &files.checkpoints);
+	if (!err)
+		err = give_file(w, LEDGER_HOST_TREE, &files.tree);
+	close_fd(&files.checkpoints);
+	close_fd(&files.tree);
+	return err;
+}
+
 int warden_give_ledger(struct warden *w)
 {
 	struct session_log *log = &w->session->files;
@@ -113,7 +145,8 @@ int warden_give_ledger(struct warden *w)
 	    (err = give_file(w, LEDGER_CHECKPOINTS, &log->checkpoints)) ||
 	    (err = give_file(w, LEDGER_RECEIPT, &log->receipt)) ||
 	    (err = give_file(w, LEDGER_VKEY, &log->vkey)) ||
-	    (err = give_file(w, LEDGER_KEY, &w->session->signing.fd)))
+	    (err = give_file(w, LEDGER_KEY, &w->session->signing.fd)) ||
+	    (err = warden_give_host_log(w, false)))
 		return err;
 	if (log->has_earlier)
 		err = msg_send(w->ledger.sock, MSG_LEDGER_EARLIER,

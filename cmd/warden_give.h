@@ -18,6 +18,10 @@ struct warden_end;
  * -errno. */
 int warden_give_ledger(struct warden *warden);
 
+/* The files of the log of all sessions, if there is to be one; again (@ongoing)
+ * before the end. 0 or -errno. */
+int warden_give_host_log(struct warden *warden, bool ongoing);
+
 /* The gate, also one that was started again: a line to the ledger, policy,
  * sandbox, sockets, name servers and prefixes. 0 or -errno. */
 int warden_give_gate(struct warden *warden);

@@ -93,12 +93,16 @@ int warden_tell_end(struct warden *w, struct warden_end *end)
 	struct msg_ledger_end msg = { .status = end->status,
 				      .ended = (uint8_t)end->ended,
 				      .held = BOUNDARY_UNKNOWN };
+	int err;
 
 	if (w->gateway) {
 		read_counters(w, &msg);
 		read_rules(w, &msg);
 	}
 	end->held = (enum boundary_held)msg.held;
+	err = warden_give_host_log(w, true);
+	if (err)
+		return err;
 	return msg_send(w->ledger.sock, MSG_LEDGER_END, &msg, -1);
 }
 

@@ -71,18 +71,24 @@ static void take_back(struct warden *w, const struct policy *from,
 static int await_answer(struct warden *w, struct msg_reloaded *ret)
 {
 	const int64_t end = now_ms() + WARDEN_CHILD_MS;
-	struct pollfd ready = { .fd = w->gate.sock, .events = POLLIN };
+	/* Rules that somebody changes do not wait for a policy. */
+	struct pollfd ready[] = {
+		{ .fd = w->gate.sock, .events = POLLIN },
+		{ .fd = boundary_fd(w), .events = POLLIN },
+	};
 	struct msg msg;
 	int got;
 
 	for (;;) {
 		int64_t left = end - now_ms();
 
-		got = left > 0 ? poll(&ready, 1, (int)left) : 0;
+		got = left > 0 ? poll(ready, ARRAY_SIZE(ready), (int)left) : 0;
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
 			return got < 0 ? -errno : -ETIMEDOUT;
+		if (ready[1].revents)
+			return -ECANCELED;
 		got = msg_recv(w->gate.sock, &msg, MSG_DONTWAIT);
 		if (got == -EAGAIN)
 			continue;
@@ -173,6 +179,16 @@ static int put_in_force(struct warden *w, const struct bundle *bundle,
 	adopt(w, policy, fd, bundle->len);
 	if (err < 0 && w->gate.pid > 0)
 		kill(w->gate.pid, SIGKILL);
+	/* Then they are those of the new policy now, and so is the gate. */
+	if (err == -ECANCELED && boundary_look(w)) {
+		policy_unref(old);
+		err = w->gate.pid > 0 ? 0 : -ECHILD;
+		if (err)
+			snprintf(reterr, cap,
+				 "the session ends: its boundary "
+				 "was changed");
+		return err;
+	}
 	/* What the old gate had opened, nobody can tell any more. */
 	change_kernel(w, old, err < 0);
 	policy_unref(old);

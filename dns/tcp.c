@@ -38,8 +38,8 @@ struct conn {
 	struct event *readable, *writable, *deadline;
 	unsigned in_flight;
 	struct wait room; /* whole questions are left unread meanwhile */
-	bool ended;   /* the client sends no more */
-	bool parsing; /* on the stack: freed by whoever parses */
+	bool ended;	  /* the client sends no more */
+	bool parsing;	  /* on the stack: freed by whoever parses */
 	bool broken;
 	size_t in_len, out_at, out_len; /* out: from out_at to out_len */
 	uint8_t in[PREFIX_LEN + DNS_QUERY_MAX];
@@ -169,9 +169,8 @@ static void conn_advance(struct conn *conn)
 		if (!conn_send(conn))
 			conn->broken = true;
 	}
-	if (conn->broken ||
-	    (conn->ended && !conn->in_flight && !conn->room.seq &&
-	     conn->out_at == conn->out_len))
+	if (conn->broken || (conn->ended && !conn->in_flight &&
+			     !conn->room.seq && conn->out_at == conn->out_len))
 		conn_free(conn);
 	else
 		conn_rearm(conn);

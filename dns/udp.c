@@ -254,6 +254,7 @@ void udp_free(struct udp *udp)
 {
 	if (!udp)
 		return;
+	filter_room_cancel(udp->filter, &udp->room);
 	if (udp->readable)
 		event_free(udp->readable);
 	if (udp->flush)

@@ -11,9 +11,9 @@
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
+#include <libnetfilter_log/libnetfilter_log.h>
 #include <linux/if_ether.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
 #include <stdbool.h>
 #include <string.h>
@@ -130,7 +130,9 @@ static bool parse_ipv4(struct wire *w, struct nflog_packet *packet)
 	const uint8_t first = wire_u8(w);
 	const size_t header = (first & 15u) * 4;
 
-	(void)wire_take(w, 5); /* service, length, identification */
+	(void)wire_take(w, 1); /* service */
+	const uint16_t total = wire_u16(w);
+	(void)wire_take(w, 2); /* identification */
 	const uint16_t fragment = wire_u16(w);
 	(void)wire_take(w, 1); /* hops left */
 	packet->l4 = wire_u8(w);
@@ -139,6 +141,8 @@ static bool parse_ipv4(struct wire *w, struct nflog_packet *packet)
 	packet->dst = take_ip(w, 4);
 	if (!wire_ok(w) || first >> 4 != 4 || header < IP_HEADER)
 		return false;
+	if (total > header)
+		packet->payload = (uint16_t)(total - header);
 	(void)wire_take(w, header - IP_HEADER);
 	if (wire_ok(w) && !(fragment & FRAGMENT_OFFSET))
 		parse_transport(w, packet);
@@ -185,7 +189,7 @@ static bool parse_ipv6(struct wire *w, struct nflog_packet *packet)
 {
 	const uint32_t first = wire_u32(w);
 
-	(void)wire_take(w, 2); /* length */
+	packet->payload = wire_u16(w);
 	packet->l4 = wire_u8(w);
 	(void)wire_take(w, 1); /* hops left */
 	packet->src = take_ip(w, 16);
@@ -211,107 +215,76 @@ static void parse_payload(struct wire w, struct nflog_packet *packet)
 		*packet = parsed;
 }
 
-static void take_prefix(struct wire w, struct nflog_packet *packet)
+static struct wire value_of(const struct nlattr *attr)
 {
-	size_t n = w.left < sizeof(packet->prefix) - 1
-			   ? w.left
-			   : sizeof(packet->prefix) - 1;
+	return wire_of(mnl_attr_get_payload(attr),
+		       mnl_attr_get_payload_len(attr));
+}
 
+static void take_prefix(const struct nlattr *attr, struct nflog_packet *packet)
+{
+	size_t n = mnl_attr_get_payload_len(attr);
+
+	if (n > sizeof(packet->prefix) - 1)
+		n = sizeof(packet->prefix) - 1;
 	memset(packet->prefix, 0, sizeof(packet->prefix));
-	memcpy(packet->prefix, w.at, n);
+	memcpy(packet->prefix, mnl_attr_get_payload(attr), n);
 }
 
-/* One attribute of a packet's message. False if it is malformed. */
-static bool take_attr(uint16_t type, struct wire value, struct wire *payload,
-		      struct nflog_packet *packet)
+/* Do the attributes fill the message? The library stops at one that does not
+ * fit, and takes what came before. */
+static bool is_whole(const struct nlmsghdr *nlh)
 {
-	switch (type) {
-	case NFULA_PACKET_HDR:
-		packet->ethertype = wire_u16(&value);
-		break;
-	case NFULA_IFINDEX_INDEV:
-		packet->ifindex = wire_u32(&value);
-		break;
-	case NFULA_PREFIX:
-		take_prefix(value, packet);
-		break;
-	case NFULA_PAYLOAD:
-		*payload = value;
-		break;
-	}
-	return wire_ok(&value);
+	const uint8_t *end = mnl_nlmsg_get_payload_tail(nlh);
+	const struct nlattr *attr =
+		mnl_nlmsg_get_payload_offset(nlh, sizeof(struct nfgenmsg));
+
+	while (mnl_attr_ok(attr, (int)(end - (const uint8_t *)attr)))
+		attr = mnl_attr_next(attr);
+	return (const uint8_t *)attr >= end;
 }
 
-/* Takes what pads @len bytes to four; at the end it may be absent. */
-static void skip_padding(struct wire *w, size_t len)
+static bool parse_message(const struct nlmsghdr *nlh,
+			  struct nflog_packet *packet)
 {
-	size_t pad = -len & 3;
-
-	(void)wire_take(w, pad < w->left ? pad : w->left);
-}
-
-static bool parse_message(struct wire w, struct nflog_packet *packet)
-{
-	struct wire payload = { 0 };
-	bool has_header = false;
+	struct nlattr *tb[NFULA_MAX + 1] = { 0 };
 
 	*packet = (struct nflog_packet){ 0 };
-	(void)wire_take(&w, sizeof(struct nfgenmsg));
-	while (wire_ok(&w) && w.left) {
-		const uint8_t *p = wire_take(&w, sizeof(struct nlattr));
-		struct nlattr attr;
-
-		if (!p)
-			return false;
-		memcpy(&attr, p, sizeof(attr));
-		if (attr.nla_len < sizeof(attr))
-			return false;
-		const size_t len = attr.nla_len - sizeof(attr);
-		const uint16_t type = attr.nla_type & 0x3fffu;
-		const struct wire value = wire_sub(&w, len);
-		if (!wire_ok(&value) ||
-		    !take_attr(type, value, &payload, packet))
-			return false;
-		has_header |= type == NFULA_PACKET_HDR;
-		skip_padding(&w, len);
-	}
-	if (!wire_ok(&w) || !has_header)
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(struct nfgenmsg) ||
+	    !is_whole(nlh) || nflog_nlmsg_parse(nlh, tb) < 0 ||
+	    !tb[NFULA_PACKET_HDR])
 		return false;
-	if (payload.at)
-		parse_payload(payload, packet);
+	const struct nfulnl_msg_packet_hdr *header =
+		mnl_attr_get_payload(tb[NFULA_PACKET_HDR]);
+	packet->ethertype = ntohs(header->hw_protocol);
+	if (tb[NFULA_IFINDEX_INDEV])
+		packet->ifindex =
+			ntohl(mnl_attr_get_u32(tb[NFULA_IFINDEX_INDEV]));
+	if (tb[NFULA_PREFIX])
+		take_prefix(tb[NFULA_PREFIX], packet);
+	if (tb[NFULA_PAYLOAD])
+		parse_payload(value_of(tb[NFULA_PAYLOAD]), packet);
 	return true;
 }
 
 int nflog_parse(const void *data, size_t len, nflog_fn *fn, void *arg)
 {
-	struct wire w = wire_of(data, len);
+	const struct nlmsghdr *nlh = data;
+	struct nflog_packet packet;
 	bool any = false;
+	int left = (int)len;
 
-	while (w.left) {
-		const uint8_t *p = wire_take(&w, sizeof(struct nlmsghdr));
-		struct nflog_packet packet;
-		struct nlmsghdr nlh;
-
-		if (!p)
-			break;
-		memcpy(&nlh, p, sizeof(nlh));
-		if (nlh.nlmsg_len < sizeof(nlh))
-			break;
-		const size_t rest = nlh.nlmsg_len - sizeof(nlh);
-		const struct wire body = wire_sub(&w, rest);
-		if (!wire_ok(&body))
-			break;
-		skip_padding(&w, rest);
+	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
 		/* The kernel's word that a full queue was sent. */
-		if (nlh.nlmsg_type == NLMSG_DONE) {
+		if (nlh->nlmsg_type == NLMSG_DONE) {
 			any = true;
 			continue;
 		}
-		if (nlh.nlmsg_type !=
+		if (nlh->nlmsg_type !=
 		    (NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET))
 			continue;
 		any = true;
-		if (parse_message(body, &packet))
+		if (parse_message(nlh, &packet))
 			fn(arg, &packet);
 	}
 	return any ? 0 : -EBADMSG;

@@ -22,19 +22,24 @@ struct nflog_packet {
 	struct ip src, dst;
 	uint16_t src_port, dst_port; /* 0 where none */
 	uint8_t icmp_type;
+	uint16_t payload; /* bytes behind the IP header, as that says */
 };
 
 typedef void nflog_fn(void *arg, const struct nflog_packet *packet);
 
-/* Parses one datagram of @len bytes from the socket, which may hold several
- * packets. Malformed ones are skipped. -errno if the datagram is no NFLOG. */
+/* Parses one datagram of @len bytes from the socket, aligned to four, which may
+ * hold several packets. Malformed ones are skipped. -errno if the datagram is
+ * no NFLOG. */
 int nflog_parse(const void *data, size_t len, nflog_fn *fn, void *arg);
 
 /* "tcp", "udp", "icmp", "sctp", ... or "ip-47" in @buf (16 bytes). */
 const char *nflog_protocol(uint8_t l4, char *buf);
 
 /* A guess at what was meant: "direct IP", "DNS over TLS", "QUIC", "NTP",
- * "ICMP", "SMTP", ... Static. */
-const char *nflog_intent(const struct nflog_packet *packet);
+ * "ICMP", "SMTP", ... Static. @per_second: so many of them came within one; a
+ * single one tells less. "ICMP tunnel?" has its mark since a large or frequent
+ * ping looks the same. All of it is outbound: what a sandbox sent. */
+const char *nflog_intent(const struct nflog_packet *packet,
+			 uint32_t per_second);
 
 #endif

@@ -139,13 +139,14 @@ static int route_cb(const struct nlmsghdr *nlh, void *arg)
 		return MNL_CB_OK;
 	return add(arg,
 		   "%s route to %s/%u via %s by interface %u, table %u, type "
-		   "%u, others %s",
-		   family_text(body->rtm_family), ip_text(tb[RTA_DST], to),
+		   "%u%s",
+		   family_text(body->rtm_family),
+		   tb[RTA_DST] ? ip_text(tb[RTA_DST], to) : "anywhere",
 		   body->rtm_dst_len, ip_text(tb[RTA_GATEWAY], via),
 		   rtnl_u32(tb[RTA_OIF]),
 		   tb[RTA_TABLE] ? rtnl_u32(tb[RTA_TABLE]) : body->rtm_table,
 		   body->rtm_type,
-		   tb[RTA_MULTIPATH] || tb[RTA_VIA] ? "yes" : "no");
+		   tb[RTA_MULTIPATH] || tb[RTA_VIA] ? ", and others" : "");
 }
 
 static int rule_cb(const struct nlmsghdr *nlh, void *arg)

@@ -82,7 +82,7 @@ struct exchange {
 	bool decided;
 	struct flow_result result;
 	uint64_t up, down; /* bytes on the upstream connection */
-	struct wait room; /* HEAD: the next request is left unread */
+	struct wait room;  /* HEAD: the next request is left unread */
 	size_t prepaid; /* of side[SERVER].out: taken off the budget already */
 	bool spent;	/* there was more than the budget had */
 	uint64_t told, told_at; /* the last progress record */

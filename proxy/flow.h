@@ -71,9 +71,9 @@ void flow_record_refusal(const struct services *services,
 			 const struct flow_ask *ask, enum reason reason,
 			 const char *shown_host, const char *detail);
 
-/* Records 10 MB or 30 s of progress. False: the last such record is not accepted
- * yet, so that this one is not made and nothing more may move. @again is called
- * from the loop when it may be tried again. */
+/* Records 10 MB or 30 s of progress. False: the last such record is not
+ * accepted yet, so that this one is not made and nothing more may move. @again
+ * is called from the loop when it may be tried again. */
 bool flow_progress(struct flow *flow, uint64_t up, uint64_t down,
 		   void (*again)(void *arg), void *arg);
 

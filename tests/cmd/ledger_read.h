@@ -112,13 +112,13 @@ static inline bool next_note(struct text *text, struct text *ret_note)
 	return true;
 }
 
-/* Each checkpoint is good, and of lines that are there; each covers more than
- * the one before. How many lines the last covers; @torn as above. */
-static inline uint64_t check_checkpoints(const struct roots *roots, bool torn,
-					 size_t *ret_count)
+/* Each checkpoint in @file is good, and of lines that are there; each covers
+ * more than the one before. How many lines the last covers; @torn as above. */
+static inline uint64_t check_notes(const struct bytes *file,
+				   const struct roots *roots, bool torn,
+				   size_t *ret_count)
 {
-	AUTO_BYTES struct bytes file = slurp("checkpoints");
-	struct text text = { file.at, file.len }, note;
+	struct text text = { file->at, file->len }, note;
 	struct checkpoint checkpoint = { .size = 0 };
 	uint64_t before = 0;
 	struct vkey vkey;
@@ -138,14 +138,24 @@ static inline uint64_t check_checkpoints(const struct roots *roots, bool torn,
 	return checkpoint.size;
 }
 
-/* Lines that are covered, of a log of one part. */
+static inline uint64_t check_checkpoints(const struct roots *roots, bool torn,
+					 size_t *ret_count)
+{
+	AUTO_BYTES struct bytes file = slurp("checkpoints");
+
+	return check_notes(&file, roots, torn, ret_count);
+}
+
+/* Lines that are covered, of a log of one part. It may be written meanwhile:
+ * the lines are read last, as the checkpoints before speak of no later ones. */
 static inline uint64_t check_log(size_t *ret_lines, size_t *ret_count,
 				 bool torn)
 {
+	AUTO_BYTES struct bytes notes = slurp("checkpoints");
 	struct roots roots = { 0 };
 
 	add_part(&roots, "log", torn);
-	uint64_t covered = check_checkpoints(&roots, torn, ret_count);
+	uint64_t covered = check_notes(&notes, &roots, torn, ret_count);
 	*ret_lines = roots.lines;
 	free(roots.root);
 	return covered;

@@ -505,6 +505,73 @@ static void test_killed(void **state)
 	assert_true(covered > 100);
 }
 
+/* The warden's answer to what the ledger may have asked. How many parts are
+ * full now. */
+static uint32_t answer_if_asked(struct rig *rig, uint32_t parts)
+{
+	struct msg_ledger_part part;
+	char old[96], new[96];
+	struct msg msg;
+
+	if (msg_recv(rig->control, &msg, MSG_DONTWAIT) != 1)
+		return parts;
+	assert_int_equal(msg.type, MSG_LEDGER_ROTATE);
+	part = msg.ledger_part;
+	assert_int_equal(part.number, parts + 1);
+	snprintf(old, sizeof(old), "%s/log", dir);
+	snprintf(new, sizeof(new), "%s/log.%06u", dir, part.number);
+	assert_int_equal(rename(old, new), 0);
+	AUTO_FD int fd = rig_file("log");
+	msg_send(rig->control, MSG_LEDGER_PART, &part, fd); /* it may be dead */
+	return part.number;
+}
+
+/* The same, while parts get full: the tree is over all of them. */
+static void test_killed_between_parts(void **state)
+{
+	unsigned seed = (unsigned)time(NULL);
+	uint32_t most = 0;
+	size_t count;
+
+	(void)state;
+	print_message("seed %u\n", seed);
+	for (int round = 0; round < 20; round++) {
+		struct msg_ledger_start message = start_message();
+		struct roots roots = { 0 };
+		uint32_t parts = 0;
+		uint64_t seq = 0;
+		struct rig rig;
+		char path[96], name[32];
+		int status;
+
+		message.rotate_bytes = 20000;
+		snprintf(path, sizeof(path), "%s/log", dir);
+		start_with(&rig, path, &message, NULL);
+		AUTO_FD int link = link_new(&rig);
+		uint64_t last = 10 + (uint64_t)rand_r(&seed) % 600;
+		while (seq < last) {
+			assert_int_equal(send_raw(link, "a.test", ++seq), 0);
+			parts = answer_if_asked(&rig, parts);
+		}
+		kill(rig.pid, SIGKILL);
+		close_fd(&rig.control);
+		assert_int_equal(waitpid(rig.pid, &status, 0), rig.pid);
+		for (uint32_t i = 1; i <= parts; i++) {
+			snprintf(name, sizeof(name), "log.%06u", i);
+			add_part(&roots, name, i == parts);
+			snprintf(path, sizeof(path), "%s/%s", dir, name);
+			unlink(path);
+		}
+		add_part(&roots, "log", true);
+		/* A part was signed to its end before the next began. */
+		check_checkpoints(&roots, true, &count);
+		assert_true(parts < 2 || count >= parts - 1);
+		most = parts > most ? parts : most;
+		free(roots.root);
+	}
+	assert_true(most >= 2);
+}
+
 /* --- bad order --------------------------------------------------------------
  */
 
@@ -657,6 +724,7 @@ int main(void)
 		cmocka_unit_test(test_no_sync),
 		cmocka_unit_test(test_checkpoints_full),
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_killed_between_parts),
 		cmocka_unit_test(test_bad_start),
 		cmocka_unit_test(test_bad_order),
 		cmocka_unit_test(test_after_the_end),

@@ -129,6 +129,27 @@ int gateway_sweep(struct gateway *g, const struct policy *policy)
 	return 0;
 }
 
+/* Somebody changes the rules when it becomes readable. */
+static int stirred = -1;
+static pid_t new_gate;
+
+int boundary_fd(const struct warden *warden)
+{
+	(void)warden;
+	return stirred;
+}
+
+bool boundary_look(struct warden *warden)
+{
+	char word[64];
+
+	snprintf(word, sizeof(word), "look:%.4s",
+		 policy_digest(warden->policy));
+	note(word);
+	warden->gate.pid = new_gate;
+	return true;
+}
+
 static int verify_result;
 
 int gateway_verify(struct gateway *g, char *reterr, size_t cap)
@@ -385,6 +406,32 @@ static void test_other_rules(void **state)
 	assert_in_force(1);
 }
 
+/* Somebody changes them while the gate is busy with the policy: nobody waits
+ * for that, and what is put back is the new one. */
+static void test_rules_meanwhile(void **state)
+{
+	int pipes[2];
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(write(pipes[1], "x", 1), 1);
+	stirred = pipes[0];
+	new_gate = getpid();
+	assert_int_equal(reload_to(1), 0);
+	assert_string_equal(notes, expect("record:1 look:1"));
+	assert_in_force(1);
+	/* And where the session ends of it. */
+	notes[0] = '\0';
+	new_gate = -1;
+	w.gate.pid = -1;
+	assert_int_equal(reload_to(0), -ECHILD);
+	assert_string_equal(notes, expect("record:0 look:0"));
+	stirred = -1;
+	w.gate.pid = -1;
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 static void test_serve_has_no_kernel(void **state)
 {
 	(void)state;
@@ -407,6 +454,7 @@ int main(void)
 		TEST(test_nonsense),
 		TEST(test_no_gate),
 		TEST(test_other_rules),
+		TEST(test_rules_meanwhile),
 		TEST(test_serve_has_no_kernel),
 	};
 

@@ -247,6 +247,83 @@ static void test_tcp_deadline(void **state)
 	assert_true(is_closed(idle));
 }
 
+/* --- while there is no room for records ----------------------------------- */
+
+static bool full;
+static struct wait_list line = TAILQ_HEAD_INITIALIZER(line);
+
+static void leave(void *ctx, struct wait *wait)
+{
+	(void)ctx;
+	if (wait->seq)
+		TAILQ_REMOVE(&line, wait, entry);
+	wait->seq = 0;
+}
+
+static bool room(void *ctx, struct wait *wait)
+{
+	if (!full) {
+		leave(ctx, wait);
+		return true;
+	}
+	if (!wait->seq)
+		TAILQ_INSERT_TAIL(&line, wait, entry);
+	wait->seq = 1;
+	return false;
+}
+
+/* Nothing is asked for them before, and all are answered after it: also those
+ * that came at once, by a connection that ends with them. */
+static void test_no_room(void **state)
+{
+	AUTO_FD int udp = client(SOCK_DGRAM, "8.8.8.8");
+	AUTO_FD int tcp = client(SOCK_STREAM, "8.8.4.4");
+	uint8_t buf[2048], byte;
+	size_t len = question("ok.com", 9, buf);
+
+	(void)state;
+	stop();
+	fake.services.room = room;
+	fake.services.room_cancel = leave;
+	full = true;
+	assert_int_equal(go_on(), 0);
+	send(udp, buf + 2, len - 2, 0);
+	for (int i = 0; i < 10; i++)
+		send(tcp, buf, len, 0);
+	shutdown(tcp, SHUT_WR);
+	usleep(200000);
+	assert_int_equal(recv(udp, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(recv(tcp, &byte, 1, MSG_DONTWAIT), -1);
+	stop();
+	assert_int_equal(server_count(upstream), 0);
+	assert_string_equal(fake.protocol, "");
+	full = false;
+	for (struct wait *wait; (wait = TAILQ_FIRST(&line));) {
+		leave(NULL, wait);
+		wait->done(wait, 0);
+	}
+	assert_int_equal(go_on(), 0);
+	assert_int_equal(rcode_of(buf, recv(udp, buf, sizeof(buf), 0)), 0);
+	for (int i = 0; i < 10; i++) {
+		len = read_tcp(tcp, buf);
+		assert_int_equal(rcode_of(buf, (ssize_t)len), 0);
+	}
+	assert_true(is_closed(tcp));
+	/* Whoever waits when the server goes away is forgotten. */
+	stop();
+	full = true;
+	assert_int_equal(go_on(), 0);
+	len = question("ok.com", 9, buf);
+	send(udp, buf + 2, len - 2, 0);
+	usleep(100000);
+	stop();
+	assert_non_null(TAILQ_FIRST(&line));
+	dns_server_free(STEAL(server));
+	assert_null(TAILQ_FIRST(&line));
+	assert_int_equal(go_on(), 0);
+	full = false;
+}
+
 /* --- who is asking ----------------------------------------------------------
  */
 
@@ -302,6 +379,7 @@ int main(void)
 		TEST(test_tcp_never_reads),
 		TEST(test_tcp_too_many),
 		TEST(test_tcp_deadline),
+		TEST(test_no_room),
 		TEST(test_free_under_way),
 		cmocka_unit_test_setup_teardown(test_other_interface,
 						setup_stranger, teardown),

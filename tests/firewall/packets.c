@@ -70,7 +70,7 @@ static void see(void *arg, const struct nflog_packet *packet)
 static struct seen read_log(struct lab *lab)
 {
 	struct seen seen = { 0 };
-	uint8_t buf[16384];
+	uint8_t buf[16384] __attribute__((aligned(8)));
 	ssize_t n;
 
 	while ((n = recv(lab->nflog, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
@@ -220,13 +220,13 @@ static void test_refused(void **state)
 		const char *intent;
 	} row[] = {
 		{ SOCK_STREAM, "198.19.0.1", LAB_TRANSPARENT, "direct IP" },
-		{ SOCK_STREAM, "198.19.0.1", 22, "direct IP" },
+		{ SOCK_STREAM, "198.19.0.1", 22, "SSH" },
 		{ SOCK_STREAM, "198.19.0.5", LAB_PROXY, "direct IP" },
 		{ SOCK_STREAM, "198.19.0.6", 80, "direct IP" },
 		{ SOCK_STREAM, "198.18.0.9", LAB_TRANSPARENT, "direct IP" },
 		{ SOCK_STREAM, "1.1.1.1", 443, "direct IP" },
 		{ SOCK_STREAM, "1.1.1.1", 853, "DNS over TLS" },
-		{ SOCK_STREAM, "169.254.169.254", 80, "direct IP" },
+		{ SOCK_STREAM, "169.254.169.254", 80, "cloud metadata" },
 		{ SOCK_STREAM, "10.0.0.1", 25, "SMTP" },
 		{ SOCK_STREAM, "1.1.1.1", LAB_PROXY, "direct IP" },
 		{ SOCK_DGRAM, "198.19.0.1", LAB_PROXY, "UDP" },
@@ -256,7 +256,7 @@ static void test_refused(void **state)
 		assert_int_equal(seen.last.l4, row[i].type == SOCK_STREAM
 						       ? IPPROTO_TCP
 						       : IPPROTO_UDP);
-		assert_string_equal(nflog_intent(&seen.last), row[i].intent);
+		assert_string_equal(nflog_intent(&seen.last, 1), row[i].intent);
 	}
 	assert_false(readable(lab->transparent, 20));
 	assert_false(readable(lab->proxy, 0));
@@ -466,7 +466,7 @@ static void test_spoofed(void **state)
 			const struct seen seen = read_log(lab);
 			assert_int_equal(seen.n, 1);
 			assert_string_equal(seen.last.prefix, "spoofed");
-			assert_string_equal(nflog_intent(&seen.last),
+			assert_string_equal(nflog_intent(&seen.last, 1),
 					    "forged address");
 		}
 	assert_false(readable(lab->dns_udp, 20));

@@ -30,7 +30,7 @@ static void check(void *arg, const struct nflog_packet *packet)
 	    packet->src.len != packet->dst.len)
 		abort();
 	if (strlen(nflog_protocol(packet->l4, protocol)) >= sizeof(protocol) ||
-	    !nflog_intent(packet))
+	    !nflog_intent(packet, 1))
 		abort();
 	(void)ip_format(&packet->src, text);
 	(void)ip_format(&packet->dst, text);

@@ -387,6 +387,7 @@ static void test_progress_waits(void **state)
 	recorded(w, 0);
 	resolved(w, 0);
 	until_done(w);
+	assert_true(somebody_came(l, 1000));
 	w->trace[0] = '\0';
 	assert_true(flow_progress(w->flow, 1, 0, count_again, &again));
 	recorded(w, 0);

@@ -223,9 +223,9 @@ def test_download_is_cut(case):
             said(run, "limit_bytes")
 
 
-# Reads a request to its end, and only then answers.
+# Reads a request to its end, and only then answers: in plain HTTP and by TLS.
 READER = """
-import http.server
+import http.server, ssl, sys, threading
 class H(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         left = int(self.headers["Content-Length"])
@@ -235,7 +235,14 @@ class H(http.server.BaseHTTPRequestHandler):
             left -= n
         self.send_response(200); self.send_header("Content-Length", "3")
         self.end_headers(); self.wfile.write(b"all")
-http.server.ThreadingHTTPServer(("%s", 8081), H).serve_forever()
+def serve(port, tls):
+    server = http.server.ThreadingHTTPServer(("%s", port), H)
+    if tls: server.socket = tls.wrap_socket(server.socket, server_side=True)
+    server.serve_forever()
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(*sys.argv[1:])
+threading.Thread(target=serve, args=(8443, context), daemon=True).start()
+serve(8081, None)
 """ % GOOD
 
 UPLOAD = """
@@ -243,10 +250,10 @@ import http.client, ssl, sys
 scheme, door = sys.argv[1:]
 if scheme == "https":
     context = ssl.create_default_context()
-    c = (http.client.HTTPSConnection("allowed.test", context=context) if door == "direct"
+    c = (http.client.HTTPSConnection("allowed.test", 8443, context=context) if door == "direct"
          else http.client.HTTPSConnection("198.19.0.1", 3128, context=context))
-    if door == "proxy": c.set_tunnel("allowed.test")
-    path = "/upload"
+    if door == "proxy": c.set_tunnel("allowed.test", 8443)
+    path = "/"
 else:
     c = (http.client.HTTPConnection("allowed.test", 8081) if door == "direct"
          else http.client.HTTPConnection("198.19.0.1", 3128))
@@ -263,20 +270,22 @@ except (OSError, http.client.HTTPException) as e:
 def test_upload_is_cut(case):
     if not case.lab.listens(GOOD, 8081):
         case.lab.spawn("nsenter", "-t", str(case.lab.holder.pid), "-n", "python3",
-                       "-c", READER)
-        case.lab.wait(lambda: case.lab.listens(GOOD, 8081), "reader")
-    rule = "allow:\n  - {host: allowed.test, ports: [443, 8081]%s}\n"
+                       "-c", READER, case.lab.dir + "/server.pem",
+                       case.lab.dir + "/server.key")
+        case.lab.wait(lambda: case.lab.listens(GOOD, 8081)
+                      and case.lab.listens(GOOD, 8443), "reader")
+    rule = ("allow:\n  - {host: allowed.test, ports: [8081]%s}\n"
+            "  - {host: allowed.test, ports: [8443], protocol: tls%s}\n")
     for scheme in "http", "https":
         for door in "direct", "proxy":
             args = ("python3", "-c", UPLOAD, scheme, door)
             run = case.run(*args, allow=(), args=policy(
-                case, rule % ", upload: 2 MB"))
+                case, rule % ((", upload: 2 MB",) * 2)))
             check(1 * MB < moved(run, "out") <= 2 * MB
                   and "got 200" not in run.out, run)
             cut(run)
-            run = case.run(*args, allow=(), args=policy(case, rule % ""))
-            # The server by TLS answers before it has read all of it.
-            check(moved(run, "out") > (20 if scheme == "http" else 10) * MB
+            run = case.run(*args, allow=(), args=policy(case, rule % ("", "")))
+            check(moved(run, "out") > 20 * MB
                   and "sent it, got 200" in run.out, run)
 
 
@@ -388,7 +397,7 @@ def question(i):
 TUNNEL = b"CONNECT evil.test:443 HTTP/1.1\\r\\nHost: evil.test:443\\r\\n\\r\\n"
 PLAIN = b"GET http://evil.test/ HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n"
 KEPT = b"GET http://allowed.test/host HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n"
-silent = [connect() for i in range(1600)]
+silent = [connect() for i in range(4500)]
 kept = [connect() for i in range(400)]
 for s in kept:
     s.sendall(KEPT)
@@ -455,7 +464,7 @@ def test_a_slow_ledger_loses_nothing(case):
     check(gate == case.child(process, "gate"))
     out, err = process.communicate(timeout=100)
     refused, plain, tcp, udp = map(int, out.split())
-    check((refused, plain, tcp, udp) == (6100, 400, 3000, 3000), (out, err))
+    check((refused, plain, tcp, udp) == (9000, 400, 3000, 3000), (out, err))
     with open(log + "/audit.jsonl") as f:
         records = [json.loads(line) for line in f]
 

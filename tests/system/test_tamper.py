@@ -152,15 +152,20 @@ class Session:
         self.receipt("broken")
 
     def receipt(self, held):
-        path = self.log + "/receipt.dsse.json"
-        if os.path.exists(path):
-            check(held == said_held(path), (held, said_held(path)))
+        """It says so, too."""
+        said = receipt_of(self.log)
+        check(said["boundary"]["held"] == held, said)
+        found = [r["metadata"]["sequence"] for r in self.findings()]
+        check([r["sequence"] for r in said["findings"]] == found, said)
+        if held == "restored":
+            rules = said["ruleset"]
+            check(rules["start"] == rules["end"], rules)
+            check({r["process"] for r in rules["changes"]} == {"nft"}, rules)
 
 
-def said_held(path):
-    with open(path) as f:
-        statement = json.loads(base64.b64decode(json.load(f)["payload"]))
-    return statement["predicate"]["boundary"]["held"]
+def receipt_of(log):
+    with open(log + "/receipt.dsse.json") as f:
+        return json.loads(base64.b64decode(json.load(f)["payload"]))["predicate"]
 
 
 def command(pid):
@@ -327,15 +332,18 @@ def test_speed(case):
     session.end()
 
 
+def untouched(run):
+    check(run.status == 0, run)
+    check(not [r for r in run.records if r["class_uid"] == 2004], run.records)
+    check(receipt_of(run.log)["boundary"]["held"] == "held", run)
+
+
 def test_clean(case):
     """Nobody does anything, and nothing is found."""
     for _ in range(200):
-        log = case.run("sh", "-c", "exit 0")
-        check(log.status == 0 and "boundary" not in log.err and
-              "rules" not in log.err, log)
-        check(not [r for r in log.records if r["class_uid"] == 2004], log)
+        untouched(case.run("true"))
     # Long enough for looks without news.
     run = case.run("sh", "-c", "curl -s https://allowed.test/; sleep 5; "
                    "curl -s https://allowed.test/")
     check(run.out.count("hello") == 2, run)
-    check(not [r for r in run.records if r["class_uid"] == 2004], run)
+    untouched(run)

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * hostlog_check.c - holds what the log of all sessions says against what is on
+ * the disk.
+ *
+ * A session's directory may have been used again (--log DIR): then its log is
+ * in an earlier-NNNNNN/ there. The public key beside a log tells whose it is.
+ */
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include "audit/hostlog_check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <openssl/sha.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/hostlog_dir.h"
+#include "audit/hostlog_read.h"
+#include "base/cleanup.h"
+#include "base/hex.h"
+
+/* More are not followed. */
+#define LOGS_MAX   10000
+#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+
+static const struct {
+	const char *word, *text;
+} troubles[HOSTLOG_TROUBLE_COUNT] = {
+	[HOSTLOG_FINE] = { "fine", "its log is there, and its receipt" },
+	[HOSTLOG_NOT_ENDED] = { "not_ended", "it runs, or was killed" },
+	[HOSTLOG_NO_RECEIPT] = { "no_receipt", "it ended without a receipt" },
+	[HOSTLOG_NO_PLACE] = { "no_place",
+			       "where its log is was not written down" },
+	[HOSTLOG_GONE] = { "gone", "its log is gone" },
+	[HOSTLOG_RECEIPT_GONE] = { "receipt_gone", "its receipt is gone" },
+	[HOSTLOG_RECEIPT_OTHER] = { "receipt_other",
+				    "its receipt is not the one that it ended "
+				    "with" },
+	[HOSTLOG_NOT_NAMED] = { "not_named",
+				"the log of all sessions does not name it" },
+};
+
+const char *hostlog_trouble_word(enum hostlog_trouble trouble)
+{
+	return troubles[trouble].word;
+}
+
+const char *hostlog_trouble_text(enum hostlog_trouble trouble)
+{
+	return troubles[trouble].text;
+}
+
+struct check {
+	struct hostlog_checked *ret;
+	void (*session)(void *arg, const struct hostlog_session *session);
+	void *arg;
+	json_t *sessions; /* name: { directory, vkey, ended, receipt } */
+	json_t *keys;	  /* public halves of those that sign: true */
+	const char *name; /* of the log that is read */
+	int home;
+	bool no_memory;
+};
+
+static void __attribute__((format(printf, 3, 4)))
+say(struct check *c, const char *where, const char *format, ...)
+{
+	char *to;
+	size_t len;
+	va_list args;
+
+	if (c->ret->problems++ >= HOSTLOG_PROBLEMS_MAX)
+		return;
+	to = c->ret->problem[c->ret->problems - 1];
+	snprintf(to, sizeof(c->ret->problem[0]), "%s/%s%s: ", c->name, where,
+		 *where ? "/" : "");
+	len = strlen(to);
+	va_start(args, format);
+	vsnprintf(to + len, sizeof(c->ret->problem[0]) - len, format, args);
+	va_end(args);
+}
+
+static void keep(struct check *c, json_t *object, const char *key,
+		 const char *value)
+{
+	if (value && !json_object_get(object, key) &&
+	    json_object_set_new(object, key, json_string(value)) < 0)
+		c->no_memory = true;
+}
+
+static void take_line(void *arg, const struct hostlog_line *line)
+{
+	struct check *c = arg;
+	json_t *object = json_object_get(c->sessions, line->session);
+
+	if (!object) {
+		object = json_object();
+		if (!object || json_object_set_new(c->sessions, line->session,
+						   object) < 0) {
+			c->no_memory = true;
+			return;
+		}
+	}
+	keep(c, object, "directory", line->directory);
+	keep(c, object, "vkey", line->vkey);
+	keep(c, object, "receipt", line->receipt);
+	if (line->event != HOSTLOG_OPENED)
+		keep(c, object, "ended", "");
+}
+
+static void note_key(struct check *c, const struct vkey *vkey)
+{
+	char hex[2 * VKEY_LEN + 1];
+
+	if (json_object_set_new(c->keys,
+				hex_format(vkey->public, VKEY_LEN, hex),
+				json_true()) < 0)
+		c->no_memory = true;
+}
+
+/* A log, and those that were put aside, newest first. */
+static int read_logs(struct check *c, int host, const struct vkey *key)
+{
+	struct hostlog_earlier next = { .directory = "." };
+
+	for (unsigned i = 0; *next.directory && i < LOGS_MAX; i++) {
+		const char *where = i ? next.directory : "";
+		struct hostlog_read log;
+		AUTO_FD int dir =
+			openat(host, next.directory,
+			       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		int r = dir < 0 ? -errno
+				: hostlog_read(dir, i ? NULL : key, take_line,
+					       c, &log);
+
+		if (i && r < 0 && r != -ENOMEM) {
+			say(c, where,
+			    "a log was put there, and can't be read: "
+			    "%s",
+			    strerror(-r));
+			return 0;
+		}
+		if (r < 0)
+			return r;
+		c->ret->logs++;
+		c->ret->records += log.records;
+		c->ret->covered += log.covered;
+		note_key(c, &log.vkey);
+		if (*log.problem)
+			say(c, where, "%s", log.problem);
+		if (i && (log.bytes != next.bytes ||
+			  memcmp(log.sha256, next.sha256, MERKLE_HASH) != 0)) {
+			say(c, where, "not the log that was put there");
+			return 0;
+		}
+		next = log.earlier;
+	}
+	return c->no_memory ? -ENOMEM : 0;
+}
+
+static bool is_apart(const char *name)
+{
+	static const char begin[] = HOSTLOG_DIR "-";
+	size_t len = sizeof(begin) - 1;
+
+	return strncmp(name, begin, len) == 0 &&
+	       strspn(name + len, "0123456789abcdef") == 8 && !name[len + 8];
+}
+
+static int read_one(struct check *c, const char *name, const struct vkey *key)
+{
+	AUTO_FD int host = openat(
+		c->home, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (host < 0)
+		return -errno;
+	c->name = name;
+	return read_logs(c, host, key);
+}
+
+static DIR *open_home(const struct check *c)
+{
+	int fd = openat(c->home, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *all = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!all)
+		close_fd(&fd);
+	return all;
+}
+
+/* @key is that of its own log, if it has one, else of the usual one; nobody
+ * told us of the others. */
+static int read_all(struct check *c, const struct vkey *key)
+{
+	char own[HOSTLOG_DIR_MAX] = "";
+	DIR *all = open_home(c);
+	struct dirent *entry;
+	bool found = false;
+	int r = 0;
+
+	if (!all)
+		return -errno;
+	if (key &&
+	    faccessat(c->home, hostlog_dir_name(key, true, own), F_OK, 0) < 0)
+		snprintf(own, sizeof(own), HOSTLOG_DIR);
+	while (r == 0 && (entry = readdir(all))) {
+		const char *name = entry->d_name;
+
+		if (strcmp(name, HOSTLOG_DIR) != 0 && !is_apart(name))
+			continue;
+		found = true;
+		r = read_one(c, name, strcmp(name, own) == 0 ? key : NULL);
+	}
+	closedir(all);
+	return r == 0 && !found ? -ENOENT : r;
+}
+
+/* --- what is on the disk -------------------------------------------------- */
+
+/* Is the log in @dir that of @vkey? */
+static bool is_of(int dir, const char *vkey)
+{
+	char text[VKEY_TEXT_MAX];
+	struct vkey found;
+
+	if (key_read_public(dir, LOG_DIR_VKEY, &found) < 0)
+		return false;
+	vkey_format(&found, text);
+	return strcmp(text, vkey) == 0;
+}
+
+/* The directory of the log, or -1. */
+static int find_log(const char *directory, const char *vkey)
+{
+	AUTO_FD int dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0 || is_of(dir, vkey))
+		return steal_fd(&dir);
+	for (unsigned i = 1; i <= LOG_DIR_PARTS_MAX; i++) {
+		char name[LOG_DIR_NAME_MAX];
+
+		snprintf(name, sizeof(name), LOG_DIR_EARLIER, i);
+		AUTO_FD int below =
+			openat(dir, name,
+			       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (below < 0)
+			return -1;
+		if (is_of(below, vkey))
+			return steal_fd(&below);
+	}
+	return -1;
+}
+
+static enum hostlog_trouble check_receipt(int dir, const char *digest)
+{
+	AUTO_FD int fd = openat(dir, LOG_DIR_RECEIPT, READ_FLAGS);
+	uint8_t sum[MERKLE_HASH];
+	char buf[16384], text[80] = "sha256:";
+	SHA256_CTX sha;
+	ssize_t n;
+
+	/* It gets its name after it was told of. */
+	if (fd < 0)
+		fd = openat(dir, LOG_DIR_RECEIPT_NEW, READ_FLAGS);
+	if (fd < 0)
+		return HOSTLOG_RECEIPT_GONE;
+	SHA256_Init(&sha);
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		SHA256_Update(&sha, buf, (size_t)n);
+	SHA256_Final(sum, &sha);
+	hex_format(sum, sizeof(sum), text + 7);
+	return n == 0 && strcmp(text, digest) == 0 ? HOSTLOG_FINE
+						   : HOSTLOG_RECEIPT_OTHER;
+}
+
+static enum hostlog_trouble look(json_t *object)
+{
+	const char *directory =
+		json_string_value(json_object_get(object, "directory"));
+	const char *vkey = json_string_value(json_object_get(object, "vkey"));
+	const char *receipt =
+		json_string_value(json_object_get(object, "receipt"));
+	AUTO_FD int dir = -1;
+
+	if (!directory || !vkey)
+		return HOSTLOG_NO_PLACE;
+	dir = find_log(directory, vkey);
+	if (dir < 0 || faccessat(dir, LOG_DIR_RECORDS, F_OK, 0) < 0)
+		return HOSTLOG_GONE;
+	if (receipt)
+		return check_receipt(dir, receipt);
+	return json_object_get(object, "ended") ? HOSTLOG_NO_RECEIPT
+						: HOSTLOG_NOT_ENDED;
+}
+
+static void tell(struct check *c, const char *session, const char *directory,
+		 enum hostlog_trouble trouble)
+{
+	struct hostlog_session told = { .session = session,
+					.directory = directory,
+					.trouble = trouble };
+
+	c->ret->sessions[trouble]++;
+	if (c->session)
+		c->session(c->arg, &told);
+}
+
+static void look_at_named(struct check *c)
+{
+	const char *session;
+	json_t *object;
+
+	json_object_foreach(c->sessions, session, object)
+	{
+		const char *directory =
+			json_string_value(json_object_get(object, "directory"));
+
+		tell(c, session, directory ? directory : "", look(object));
+	}
+}
+
+/* A log that one of our keys signs, of a session that nobody named. Sessions
+ * with a key of their own are in no log of all. */
+static void look_at_other(struct check *c, const char *home, const char *name)
+{
+	AUTO_FD int dir = openat(
+		c->home, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	char path[PATH_MAX], hex[2 * VKEY_LEN + 1];
+	const char *session;
+	struct vkey vkey;
+
+	if (dir < 0 || key_read_public(dir, LOG_DIR_VKEY, &vkey) < 0 ||
+	    !json_object_get(c->keys, hex_format(vkey.public, VKEY_LEN, hex)))
+		return;
+	session = strrchr(vkey.name, '/');
+	session = session ? session + 1 : vkey.name;
+	if (json_object_get(c->sessions, session))
+		return;
+	snprintf(path, sizeof(path), "%s/%s", home, name);
+	tell(c, session, path, HOSTLOG_NOT_NAMED);
+}
+
+static int look_at_others(struct check *c, const char *home)
+{
+	DIR *all = open_home(c);
+	struct dirent *entry;
+
+	if (!all)
+		return -errno;
+	while ((entry = readdir(all)))
+		if (entry->d_name[0] != '.')
+			look_at_other(c, home, entry->d_name);
+	closedir(all);
+	return 0;
+}
+
+int hostlog_check(const char *home, const struct vkey *key,
+		  void (*session)(void *arg, const struct hostlog_session *),
+		  void *arg, struct hostlog_checked *ret)
+{
+	struct check c = { .ret = ret, .session = session, .arg = arg };
+	AUTO_FD int dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (dir < 0)
+		return -errno;
+	*ret = (struct hostlog_checked){ 0 };
+	c.home = dir;
+	c.sessions = json_object();
+	c.keys = json_object();
+	r = c.sessions && c.keys ? read_all(&c, key) : -ENOMEM;
+	if (r == 0) {
+		look_at_named(&c);
+		r = look_at_others(&c, home);
+	}
+	json_decref(c.sessions);
+	json_decref(c.keys);
+	return r;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * verify.c - `sallyport verify`: one log, or all sessions of a directory.
+ */
+#include "cmd/verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "audit/log_dir.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/command.h"
+#include "cmd/log_find.h"
+#include "cmd/print.h"
+
+#define EARLIER_PREFIX "earlier-"
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+	stopped = number;
+}
+
+struct watch {
+	struct verify_progress progress;
+};
+
+static bool on_progress(void *arg, uint64_t bytes, uint64_t total)
+{
+	struct watch *watch = arg;
+
+	return !stopped && verify_progress_on(&watch->progress, bytes, total);
+}
+
+static void stop_on_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal,
+				    .sa_flags =
+					    (int)(SA_RESTART | SA_RESETHAND) };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+static int exit_of(enum verify_verdict verdict)
+{
+	return verdict == VERIFY_HOLDS	  ? VERIFY_EXIT_HOLDS
+	       : verdict == VERIFY_BROKEN ? VERIFY_EXIT_BROKEN
+					  : VERIFY_EXIT_INCOMPLETE;
+}
+
+/* 1 is worse than 2. */
+static int worse(int a, int b)
+{
+	if (a == EXIT_SALLYPORT || b == EXIT_SALLYPORT)
+		return EXIT_SALLYPORT;
+	if (a == VERIFY_EXIT_BROKEN || b == VERIFY_EXIT_BROKEN)
+		return VERIFY_EXIT_BROKEN;
+	return a > b ? a : b;
+}
+
+/* The log at @path; dies by the signal that stopped it. */
+static int verify_one(const struct verify_command *command, const char *path,
+		      struct verify_result *ret)
+{
+	struct watch watch;
+	struct verify_options options = {
+		.key = command->has_vkey ? &command->vkey : NULL,
+		.receipt = command->receipt,
+		.checkpoint = command->checkpoint,
+		.progress = on_progress,
+		.arg = &watch,
+	};
+	int r;
+
+	verify_progress_begin(&watch.progress, command->quiet);
+	r = verify_log(path, &options, ret);
+	verify_progress_end(&watch.progress);
+	if (r == -ECANCELED && stopped)
+		raise(stopped); /* its handler is the default again */
+	if (!r)
+		verify_check_name(path, ret);
+	return r;
+}
+
+static const char *why_not(int r)
+{
+	switch (-r) {
+	case EINVAL:
+		return "it is no log, and no directory of one";
+	case ENOENT:
+		return "there is no log";
+	default:
+		return strerror(-r);
+	}
+}
+
+static void write_proof(const struct verify_command *command, const char *path,
+			const struct verify_result *result)
+{
+	AUTO_FREE char *file = NULL;
+	AUTO_FILE FILE *out = NULL;
+	size_t len;
+	int fd, r;
+
+	if (command->proof >= result->covered)
+		die(result->verdict == VERIFY_BROKEN ? VERIFY_EXIT_BROKEN
+						     : VERIFY_EXIT_INCOMPLETE,
+		    "record %llu can't be proved: only %llu records are "
+		    "signed and good",
+		    (unsigned long long)command->proof,
+		    (unsigned long long)result->covered);
+	r = verify_prove(path, result, command->proof, &file, &len);
+	if (r < 0)
+		die(EXIT_SALLYPORT, "%s: %s", path, why_not(r));
+	if (!command->out) {
+		fwrite(file, 1, len, stdout);
+		return;
+	}
+	fd = open(command->out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!out || fwrite(file, 1, len, out) != len || fflush(out))
+		die(EXIT_SALLYPORT, "%s: %s", command->out, strerror(errno));
+}
+
+/* Up to there the log has to be right, wherever it is not. */
+static int prove(const struct verify_command *command, const char *path)
+{
+	struct verify_result result;
+	int r = verify_one(command, path, &result);
+
+	if (r < 0)
+		die(EXIT_SALLYPORT, "%s: %s", path, why_not(r));
+	write_proof(command, path, &result);
+	if (!result.known_key && !command->quiet)
+		log_warn("the key came with the log: whoever gets the proof "
+			 "has to know %s",
+			 result.key.name);
+	verify_free(&result);
+	return print_end(0);
+}
+
+static void print_json_head(enum verify_verdict verdict, const char *list)
+{
+	printf("{\"verdict\":\"%s\",\"%s\":[", verify_verdict_word(verdict),
+	       list);
+}
+
+struct row {
+	char *name;
+	int r;
+	struct verify_result result;
+};
+
+static void print_json_rows(const struct row *rows, size_t count)
+{
+	static char buf[VERIFY_JSON_MAX];
+
+	for (size_t i = 0; i < count; i++) {
+		struct json j = json_of(buf, sizeof(buf));
+
+		if (rows[i].r < 0) {
+			json_open(&j, NULL, '{');
+			json_text(&j, "log", rows[i].name);
+			json_text(&j, "error", why_not(rows[i].r));
+			json_close(&j, '}');
+		} else {
+			verify_put_json(&j, NULL, rows[i].name,
+					&rows[i].result);
+		}
+		printf("%s%.*s", i ? "," : "", (int)j.len, buf);
+	}
+}
+
+static void print_row(const struct verify_command *command,
+		      const struct row *row)
+{
+	if (row->r < 0)
+		log_err("%s: %s", row->name, why_not(row->r));
+	else if (!command->quiet && !command->json)
+		verify_print_row(row->name, &row->result);
+}
+
+/* The sessions @names below @dir; returns the worst exit status and takes the
+ * names. */
+static int verify_rows(const struct verify_command *command, const char *dir,
+		       char **names, size_t count, struct row *rows)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		char path[PATH_MAX];
+		int len = snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+
+		rows[i].name = names[i];
+		rows[i].r = len < PATH_MAX
+				    ? verify_one(command, path, &rows[i].result)
+				    : -ENAMETOOLONG;
+		print_row(command, &rows[i]);
+		status = worse(status,
+			       rows[i].r < 0 ? EXIT_SALLYPORT
+					     : exit_of(rows[i].result.verdict));
+	}
+	return status;
+}
+
+static void free_rows(struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!rows[i].r)
+			verify_free(&rows[i].result);
+		free(rows[i].name);
+	}
+	free(rows);
+}
+
+static enum verify_verdict verdict_of(int status)
+{
+	return status == 0			  ? VERIFY_HOLDS
+	       : status == VERIFY_EXIT_INCOMPLETE ? VERIFY_INCOMPLETE
+						  : VERIFY_BROKEN;
+}
+
+/* Sessions below @dir: all, or what earlier ones left in a session's. */
+static int verify_below(const struct verify_command *command, const char *dir,
+			const char *prefix, struct row **ret_rows,
+			size_t *ret_count)
+{
+	AUTO_FREE char **names = NULL;
+	int count = verify_sessions(dir, prefix, &names);
+	int status;
+
+	if (count < 0)
+		die(EXIT_SALLYPORT, "%s: %s", dir, strerror(-count));
+	*ret_count = (size_t)count;
+	*ret_rows = calloc((size_t)count + 1, sizeof(**ret_rows));
+	if (!*ret_rows)
+		die(EXIT_SALLYPORT, "%s", strerror(ENOMEM));
+	status = verify_rows(command, dir, names, (size_t)count, *ret_rows);
+	return status;
+}
+
+static int verify_many(const struct verify_command *command, const char *dir)
+{
+	struct row *rows;
+	size_t count;
+	int status;
+
+	if (command->receipt || command->checkpoint || command->prove)
+		die(EXIT_SALLYPORT,
+		    "%s: a directory of sessions; a receipt, checkpoint or "
+		    "proof is of one of them",
+		    dir);
+	status = verify_below(command, dir, "", &rows, &count);
+	if (!count)
+		die(EXIT_SALLYPORT, "%s: there is no log", dir);
+	if (command->json) {
+		print_json_head(verdict_of(status), "logs");
+		print_json_rows(rows, count);
+		puts("]}");
+	}
+	free_rows(rows, count);
+	return print_end(status);
+}
+
+static void print_json_one(const char *path, const struct verify_result *result,
+			   const struct row *earlier, size_t count, bool fits)
+{
+	static char buf[VERIFY_JSON_MAX];
+	struct json j = json_of(buf, sizeof(buf));
+
+	verify_put_json(&j, NULL, path, result);
+	if (j.full)
+		die(EXIT_SALLYPORT, "%s: the receipt is too long", path);
+	/* Its last bracket has to wait. */
+	printf("%.*s", (int)j.len - 1, buf);
+	if (count) {
+		printf(",\"earlier_fits\":%s,\"earlier\":[",
+		       fits ? "true" : "false");
+		print_json_rows(earlier, count);
+		putchar(']');
+	}
+	puts("}");
+}
+
+/* Each session says what was in its place before it. Returns the exit status:
+ * what is there must be that; that nothing is there is said. */
+static int check_earlier(const struct verify_command *command,
+			 const struct verify_result *result,
+			 const struct row *rows, size_t count)
+{
+	bool tell = !command->quiet && !command->json;
+
+	if (!count && result->quotes_earlier && tell)
+		print_text(stdout, TONE_WARNING,
+			   "  but a log of %llu records was in this place "
+			   "before, and is not here\n",
+			   (unsigned long long)result->earlier_records);
+	for (size_t i = count; i--; result = &rows[i].result) {
+		if (rows[i].r < 0)
+			return EXIT_SALLYPORT;
+		if (verify_fits(result, &rows[i].result))
+			continue;
+		if (tell)
+			print_text(stdout, TONE_BAD,
+				   "%s is not the log that was here before "
+				   "session %s\n",
+				   rows[i].name, result->session);
+		return VERIFY_EXIT_BROKEN;
+	}
+	return 0;
+}
+
+static int verify_single(const struct verify_command *command, const char *path)
+{
+	struct verify_result result;
+	struct row *rows;
+	size_t count;
+	int r = verify_one(command, path, &result), status, order;
+	struct verify_command plain = *command;
+
+	if (r < 0)
+		die(EXIT_SALLYPORT, "%s: %s", path, why_not(r));
+	if (!command->quiet && !command->json)
+		verify_print(command, &result);
+	/* Those have receipts of their own. */
+	plain.receipt = plain.checkpoint = NULL;
+	status = worse(
+		exit_of(result.verdict),
+		verify_below(&plain, path, EARLIER_PREFIX, &rows, &count));
+	order = check_earlier(command, &result, rows, count);
+	status = worse(status, order);
+	if (command->json && !command->quiet)
+		print_json_one(path, &result, rows, count, !order);
+	free_rows(rows, count);
+	verify_free(&result);
+	return print_end(status);
+}
+
+/* Cuts the file off: what matters is the directory. */
+static void find_dir(const char *what, char ret[PATH_MAX])
+{
+	char *slash, *base;
+
+	log_find(what, ret);
+	slash = strrchr(ret, '/');
+	base = slash ? slash + 1 : ret;
+	if (strncmp(base, LOG_DIR_RECORDS, sizeof(LOG_DIR_RECORDS) - 1) != 0)
+		die(EXIT_SALLYPORT,
+		    "%s: it is no log (" LOG_DIR_RECORDS
+		    "), and no directory of one",
+		    ret);
+	if (!slash)
+		snprintf(ret, PATH_MAX, ".");
+	else if (slash == ret)
+		slash[1] = '\0';
+	else
+		*slash = '\0';
+}
+
+static bool has(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int len = snprintf(path, sizeof(path), "%s/%s", dir, name);
+
+	return len < PATH_MAX && lstat(path, &st) == 0;
+}
+
+int verify_main(int argc, char **argv)
+{
+	struct verify_command command;
+	char dir[PATH_MAX];
+
+	log_init("sallyport", LOG_LEVEL_WARN);
+	verify_options_parse(argc, argv, &command);
+	verify_options_key(&command);
+	if (command.record)
+		return verify_record(&command);
+	find_dir(command.log, dir);
+	stop_on_signals();
+	if (!has(dir, LOG_DIR_RECORDS) && !has(dir, LOG_DIR_CHECKPOINTS) &&
+	    !has(dir, LOG_DIR_RECEIPT))
+		return verify_many(&command, dir);
+	if (command.prove)
+		return prove(&command, dir);
+	return verify_single(&command, dir);
+}
