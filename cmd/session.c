@@ -147,7 +147,8 @@ static void open_log(const struct options *options, struct session *s)
 	if (real)
 		snprintf(s->dir, sizeof(s->dir), "%s", real);
 	join(s->log, sizeof(s->log), s->dir, LOG_DIR_RECORDS);
-	if (session_log_open(s->dir, &s->files, why, sizeof(why)))
+	if (session_log_open(s->dir, policy_log(s->policy)->durable, &s->files,
+			     why, sizeof(why)))
 		die(EXIT_SALLYPORT,
 		    "%s\nSay where the log goes with --log DIR.", why);
 	if (s->files.has_earlier && !options->quiet)

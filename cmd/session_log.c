@@ -236,7 +236,7 @@ static int move(struct session_log *log, DIR *all)
 		    errno != ENOENT)
 			return -errno;
 	}
-	return fsync(to) < 0 && errno != EINVAL ? -errno : 0;
+	return 0;
 }
 
 static int keep_earlier(struct session_log *log)
@@ -274,7 +274,7 @@ static int make_records(int dir, int *ret_fd)
 	return r < 0 ? r : lock(*ret_fd);
 }
 
-static int make_files(struct session_log *log)
+static int make_files(struct session_log *log, bool durable)
 {
 	int r;
 
@@ -285,11 +285,13 @@ static int make_files(struct session_log *log)
 	    (r = make_file(log->dir, LOG_DIR_RECEIPT_NEW, 0, 0600,
 			   &log->receipt)))
 		return r;
-	return fsync(log->dir) < 0 && errno != EINVAL ? -errno : 0;
+	/* Else their names get there with the first checkpoint, or with what
+	 * finishes. */
+	return durable && fsync(log->dir) < 0 && errno != EINVAL ? -errno : 0;
 }
 
-int session_log_open(const char *dir, struct session_log *ret, char *reterr,
-		     size_t cap)
+int session_log_open(const char *dir, bool durable, struct session_log *ret,
+		     char *reterr, size_t cap)
 {
 	const char *what = dir;
 	int r;
@@ -312,7 +314,7 @@ int session_log_open(const char *dir, struct session_log *ret, char *reterr,
 		what = "keeping the log that is there";
 	}
 	if (r == 0) {
-		r = make_files(ret);
+		r = make_files(ret, durable);
 		what = "making the files of the log";
 	}
 	if (r < 0) {

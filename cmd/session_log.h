@@ -25,10 +25,11 @@ struct session_log {
 	char kept[LOG_DIR_NAME_MAX]; /* where that is now */
 };
 
-/* Makes the files in @dir, which is there. 0, or -errno and in @reterr what
- * could not be done: -EBUSY while another session writes there. */
-int session_log_open(const char *dir, struct session_log *ret, char *reterr,
-		     size_t cap);
+/* Makes the files in @dir, which is there; with @durable their names are on the
+ * disk, too. 0, or -errno and in @reterr what could not be done: -EBUSY while
+ * another session writes there. */
+int session_log_open(const char *dir, bool durable, struct session_log *ret,
+		     char *reterr, size_t cap);
 
 /* The part that is written becomes number @number, which must be the next, and
  * a new one begins. Its file, or -errno: then all is as it was. */

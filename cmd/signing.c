@@ -2,9 +2,8 @@
  *
  * signing.c - the key that a session signs with.
  *
- * A new key gets its name in one step that fails if the name is taken, so of
- * two sessions that begin at once one makes the key of both. Its public half
- * comes a moment later; who finds it missing makes it again.
+ * Who names one means it, and nothing else is used then. Where none is named
+ * there has to be one, if need be of this session alone.
  */
 #include "cmd/signing.h"
 
@@ -14,10 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "audit/key.h"
 #include "base/cleanup.h"
@@ -25,6 +21,7 @@
 #include "cmd/command.h"
 #include "cmd/policy_file.h"
 #include "cmd/session.h"
+#include "cmd/signing_child.h"
 
 #define ROOT_DIR "/etc/sallyport"
 
@@ -56,20 +53,35 @@ bool signing_dir(char *buf, size_t cap)
 	return policy_config_dir(buf, cap);
 }
 
+static int check_ours(const char *dir)
+{
+	struct stat st;
+
+	if (lstat(dir, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() ? 0 : -EACCES;
+}
+
 /* Made in no home but ours, and by no link that somebody else could turn. */
 static int make_in_home(const char *dir)
 {
 	const char *config = getenv("XDG_CONFIG_HOME");
-	const char *base = config && *config == '/' ? config : getenv("HOME");
+	bool named = config && *config == '/';
+	char base[PATH_MAX];
 	struct stat st;
+	char *slash;
+	int r;
 
 	if (stat(dir, &st) == 0)
 		return 0;
-	if (lstat(base, &st) < 0)
-		return -errno;
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return -EACCES;
-	return session_mkdir(dir);
+	snprintf(base, sizeof(base), "%s", named ? config : getenv("HOME"));
+	r = check_ours(base);
+	slash = strrchr(base, '/');
+	if (r == -ENOENT && named && slash > base) {
+		*slash = '\0';
+		r = check_ours(base);
+	}
+	return r < 0 ? r : session_mkdir(dir);
 }
 
 int signing_mkdir(void)
@@ -114,185 +126,6 @@ void signing_host(char *buf, size_t cap)
 		snprintf(buf, cap, "sallyport");
 }
 
-/* A file and its public half, by their directory. */
-struct place {
-	int dir;
-	char key[NAME_MAX + 1], vkey[NAME_MAX + 1];
-};
-
-static void place_close(struct place *place)
-{
-	close_fd(&place->dir);
-}
-#define AUTO_PLACE __attribute__((cleanup(place_close))) struct place
-
-static int place_open(const char *file, struct place *ret)
-{
-	const char *slash = strrchr(file, '/');
-	const char *base = slash ? slash + 1 : file;
-	char dir[PATH_MAX] = ".";
-
-	ret->dir = -1;
-	if (!*base || strlen(base) >= sizeof(ret->key) ||
-	    !signing_public_path(base, ret->vkey, sizeof(ret->vkey)))
-		return -ENAMETOOLONG;
-	snprintf(ret->key, sizeof(ret->key), "%s", base);
-	if (slash && (size_t)(slash - file) + 2 > sizeof(dir))
-		return -ENAMETOOLONG;
-	if (slash)
-		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - file + 1),
-			 file);
-	ret->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return ret->dir < 0 ? -errno : 0;
-}
-
-/* --- what only a child does ---------------------------------------------- */
-
-/* In memory that both have. */
-struct work {
-	int (*fn)(struct work *work);
-	const struct place *place;
-	const char *name;
-	int fd;
-	int err;
-	struct vkey vkey;
-	char why[128];
-};
-
-/* Our memory never holds a private key: a child makes it, and ends. */
-static int in_child(const struct work *what, struct work *ret)
-{
-	struct work *shared =
-		mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int status = -1;
-	pid_t pid;
-
-	if (shared == MAP_FAILED)
-		return -errno;
-	*shared = *what;
-	shared->err = -ECHILD;
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_DUMPABLE, 0);
-		umask(022); /* our files have the modes that they need */
-		shared->err = shared->fn(shared);
-		_exit(0);
-	}
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (pid < 0)
-		shared->err = -errno;
-	*ret = *shared;
-	munmap(shared, sizeof(*shared));
-	return ret->err;
-}
-
-/* Some file systems have no rename that keeps what is there. */
-static int rename_new(int dir, const char *from, const char *to)
-{
-	if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
-	if (linkat(dir, from, dir, to, 0) < 0)
-		return -errno;
-	unlinkat(dir, from, 0);
-	return 0;
-}
-
-/* Whole, or not at all. */
-static int publish(const struct key *key, const struct place *place,
-		   const char *as,
-		   int (*write_new)(const struct key *, int, const char *))
-{
-	char tmp[64];
-	uint64_t random;
-	int r;
-
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
-	snprintf(tmp, sizeof(tmp), ".key-%016llx.new",
-		 (unsigned long long)random);
-	r = write_new(key, place->dir, tmp);
-	if (r == 0) {
-		r = rename_new(place->dir, tmp, as);
-		if (r < 0)
-			unlinkat(place->dir, tmp, 0);
-	}
-	if (r == 0 && fsync(place->dir) < 0 && errno != EINVAL)
-		r = -errno;
-	return r;
-}
-
-static int publish_public(const struct key *key, const struct place *place)
-{
-	struct vkey there;
-	int r = publish(key, place, place->vkey, key_write_public);
-
-	/* Who found it missing was faster. */
-	if (r == -EEXIST &&
-	    key_read_public(place->dir, place->vkey, &there) == 0 &&
-	    there.id == key_public(key)->id)
-		return 0;
-	return r;
-}
-
-static int make_in_child(struct work *work)
-{
-	struct key *key = NULL;
-	int r = key_generate(text_of(work->name), &key);
-
-	if (r == 0)
-		r = publish(key, work->place, work->place->key, key_write);
-	if (r == 0) {
-		work->vkey = *key_public(key);
-		r = publish_public(key, work->place);
-		if (r == -EEXIST)
-			r = -ENOTUNIQ;
-	}
-	key_free(key);
-	return r;
-}
-
-static int make_ephemeral(struct work *work)
-{
-	struct key *key = NULL;
-	int r = key_generate(text_of(work->name), &key);
-
-	if (r == 0)
-		r = key_write_fd(key, work->fd);
-	key_free(key);
-	return r;
-}
-
-static int read_in_child(struct work *work)
-{
-	const char *why = "";
-	struct key *key = NULL;
-	int r = key_read(work->place->dir, work->place->key,
-			 text_of(work->name), &key, &why);
-
-	if (r == 0)
-		work->vkey = *key_public(key);
-	snprintf(work->why, sizeof(work->why), "%s", why);
-	key_free(key);
-	return r;
-}
-
-static int repair_in_child(struct work *work)
-{
-	const char *why;
-	struct key *key = NULL;
-	int r = key_read(work->place->dir, work->place->key,
-			 text_of(work->name), &key, &why);
-
-	if (r == 0)
-		r = publish_public(key, work->place);
-	key_free(key);
-	return r;
-}
-
 /* --- making and showing -------------------------------------------------- */
 
 static bool is_there(const struct place *place, const char *name)
@@ -307,7 +140,6 @@ int signing_make(const char *file, const char *name, struct vkey *ret_vkey,
 {
 	char host[SIGNING_NAME_MAX + 1];
 	AUTO_PLACE place;
-	struct work work;
 	int r = place_open(file, &place);
 
 	signing_host(host, sizeof(host));
@@ -326,13 +158,9 @@ int signing_make(const char *file, const char *name, struct vkey *ret_vkey,
 			     "overwritten\nMove %s and %s away, or name "
 			     "another file with --out FILE.",
 			     file, place.key, place.vkey);
-	r = in_child(&(struct work){ .fn = make_in_child,
-				     .place = &place,
-				     .name = name },
-		     &work);
+	r = child_make_key(&place, name, ret_vkey);
 	if (r < 0)
 		return fault(reterr, r, "%s: %s", file, strerror(-r));
-	*ret_vkey = work.vkey;
 	return 0;
 }
 
@@ -347,8 +175,8 @@ int signing_show(const char *file, struct vkey *ret_vkey,
 {
 	char name[SIGNING_NAME_MAX + 1];
 	AUTO_PLACE place = { .dir = -1 };
-	struct vkey beside;
-	struct work work;
+	struct vkey beside, own;
+	char why[128] = "";
 	int r;
 
 	if (is_public(file, ret_vkey))
@@ -362,21 +190,18 @@ int signing_show(const char *file, struct vkey *ret_vkey,
 		return fault(reterr, r, "%s: %s", place.vkey,
 			     r == -EBADMSG ? "it is not a public key"
 					   : strerror(-r));
-	struct work what = { .fn = read_in_child,
-			     .place = &place,
-			     .name = r == 0 ? beside.name : name };
 	bool named = r == 0;
-	r = in_child(&what, &work);
+	r = child_read_key(&place, named ? beside.name : name, &own, why,
+			   sizeof(why));
 	if (r < 0)
 		return fault(reterr, r, "%s: %s", file,
-			     r == -ENOENT || !*work.why ? strerror(-r)
-							: work.why);
-	if (named && memcmp(&beside.public, &work.vkey.public, VKEY_LEN) != 0)
+			     r == -ENOENT || !*why ? strerror(-r) : why);
+	if (named && memcmp(&beside.public, &own.public, VKEY_LEN) != 0)
 		return fault(reterr, -EBADMSG,
 			     "%s and %s are not halves of one key\nMove %s "
 			     "away to go by the private half.",
 			     file, place.vkey, place.vkey);
-	*ret_vkey = work.vkey;
+	*ret_vkey = own;
 	return 0;
 }
 
@@ -385,13 +210,12 @@ int signing_show(const char *file, struct vkey *ret_vkey,
 static void open_ephemeral(const char *why, struct signing *ret)
 {
 	AUTO_FD int fd = memfd_create("signing", MFD_CLOEXEC);
-	struct work what = { .fn = make_ephemeral, .fd = fd };
-	struct work work;
 	int r;
 
 	signing_host(ret->name, sizeof(ret->name));
-	what.name = ret->name;
-	r = fd < 0 || fchmod(fd, 0600) < 0 ? -errno : in_child(&what, &work);
+	r = fd < 0 || fchmod(fd, 0600) < 0
+		    ? -errno
+		    : child_make_ephemeral(fd, ret->name);
 	if (r < 0)
 		die(EXIT_SALLYPORT, "a key for this session: %s", strerror(-r));
 	log_warn("%s: this session signs with a key of its own, which nobody "
@@ -491,7 +315,7 @@ static const char *dir_fault(int dir)
 static int make_first(const char *file, const struct place *place, bool quiet)
 {
 	char host[SIGNING_NAME_MAX + 1];
-	struct work work;
+	struct vkey made;
 	int r;
 
 	signing_host(host, sizeof(host));
@@ -500,10 +324,7 @@ static int make_first(const char *file, const struct place *place, bool quiet)
 		    "%s is gone, but its public half %s is there\nBring it "
 		    "back, or move the public half away to have a new key.",
 		    file, place->vkey);
-	r = in_child(&(struct work){ .fn = make_in_child,
-				     .place = place,
-				     .name = host },
-		     &work);
+	r = child_make_key(place, host, &made);
 	if (r == 0 && !quiet)
 		log_warn("made a key that signs the logs: %s (`sallyport key "
 			 "show` prints its public half)",
@@ -516,7 +337,6 @@ static void open_own(const char *dir, bool quiet, struct signing *ret)
 	char file[PATH_MAX + 16], why[PATH_MAX + 128];
 	AUTO_PLACE place = { .dir = -1 };
 	const char *wrong = NULL;
-	struct work work;
 	int r = signing_mkdir();
 
 	snprintf(file, sizeof(file), "%s/" SIGNING_KEY, dir);
@@ -537,10 +357,7 @@ static void open_own(const char *dir, bool quiet, struct signing *ret)
 	}
 	/* Whoever made the key may not have come to that. */
 	if (!take_name(file, &place, ret))
-		in_child(&(struct work){ .fn = repair_in_child,
-					 .place = &place,
-					 .name = ret->name },
-			 &work);
+		child_make_public(&place, ret->name);
 }
 
 void signing_open(const char *file, bool quiet, struct signing *ret)

@@ -80,7 +80,7 @@ static int begin(void)
 	int r;
 
 	session_log_close(&made);
-	r = session_log_open(dir, &made, why, sizeof(why));
+	r = session_log_open(dir, true, &made, why, sizeof(why));
 	assert_true(!r == !*why);
 	return r;
 }
@@ -233,14 +233,14 @@ static void test_locked(void **state)
 
 	(void)state;
 	assert_int_equal(begin(), 0);
-	assert_int_equal(session_log_open(dir, &other, why, sizeof(why)),
+	assert_int_equal(session_log_open(dir, false, &other, why, sizeof(why)),
 			 -EBUSY);
 	assert_non_null(strstr(why, "another session"));
 	assert_false(is_there("earlier-000001"));
 	/* The warden is gone, its ledger not yet. */
 	AUTO_FD int ledgers = dup(made.records);
 	session_log_close(&made);
-	assert_int_equal(session_log_open(dir, &other, why, sizeof(why)),
+	assert_int_equal(session_log_open(dir, false, &other, why, sizeof(why)),
 			 -EBUSY);
 	close_fd(&ledgers);
 	assert_int_equal(begin(), 0);
