@@ -232,10 +232,10 @@ static void take_prefix(const struct nlattr *attr, struct nflog_packet *packet)
 }
 
 /* Do the attributes fill the message? The library stops at one that does not
- * fit, and takes what came before. */
+ * fit, and takes what came before; and it rounds the message's length up. */
 static bool is_whole(const struct nlmsghdr *nlh)
 {
-	const uint8_t *end = mnl_nlmsg_get_payload_tail(nlh);
+	const uint8_t *end = (const uint8_t *)nlh + nlh->nlmsg_len;
 	const struct nlattr *attr =
 		mnl_nlmsg_get_payload_offset(nlh, sizeof(struct nfgenmsg));
 
@@ -267,14 +267,35 @@ static bool parse_message(const struct nlmsghdr *nlh,
 	return true;
 }
 
+/* Takes what pads @len bytes to four; at the end it may be absent. */
+static void skip_padding(struct wire *w, size_t len)
+{
+	size_t pad = -len & 3;
+
+	(void)wire_take(w, pad < w->left ? pad : w->left);
+}
+
+/* Not with mnl_nlmsg_ok(), which takes lengths from 2^31 on for negative ones,
+ * and so for good. */
+static const struct nlmsghdr *next_message(struct wire *w)
+{
+	const struct nlmsghdr *nlh = (const void *)w->at;
+
+	if (w->left < sizeof(*nlh) || nlh->nlmsg_len < sizeof(*nlh) ||
+	    !wire_take(w, nlh->nlmsg_len))
+		return NULL;
+	skip_padding(w, nlh->nlmsg_len);
+	return nlh;
+}
+
 int nflog_parse(const void *data, size_t len, nflog_fn *fn, void *arg)
 {
-	const struct nlmsghdr *nlh = data;
+	struct wire w = wire_of(data, len);
+	const struct nlmsghdr *nlh;
 	struct nflog_packet packet;
 	bool any = false;
-	int left = (int)len;
 
-	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
+	while ((nlh = next_message(&w))) {
 		/* The kernel's word that a full queue was sent. */
 		if (nlh->nlmsg_type == NLMSG_DONE) {
 			any = true;

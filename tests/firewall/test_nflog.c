@@ -283,6 +283,16 @@ static void test_malformed(void **state)
 		(void)nflog_parse(d.data, d.len, keep, &r);
 		assert_int_equal(r.n, 0);
 	}
+	/* Lengths that a signed number has no room for. */
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint32_t huge[] = { UINT32_MAX, 0x8e8e8e8e, 0x80000000 };
+		struct datagram d = good;
+
+		memcpy(d.data, &huge[i], sizeof(huge[i]));
+		assert_int_equal(nflog_parse(d.data, d.len, keep, &r),
+				 -EBADMSG);
+		assert_int_equal(r.n, 0);
+	}
 	/* After a bad message a good one is still seen. */
 	struct datagram both = { .len = 0 };
 	message(&both, ULOG_PACKET);
