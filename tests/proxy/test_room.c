@@ -118,7 +118,7 @@ static void test_first_message(void **state)
 	say(client, NO_TUNNEL, 10);
 	turn_for(w, 30);
 	full = true;
-	say_text(client, NO_TUNNEL + 10);
+	say_text(client, &NO_TUNNEL[10]);
 	assert_waits(w, client, 0);
 	assert_403(w, client, EVENT_FLOW_OPEN);
 	part(w, client, -1);

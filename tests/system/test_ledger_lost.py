@@ -69,6 +69,7 @@ sys.stdin.readline()
         before = witness.count()
         time.sleep(5)
         check(witness.count() == before, (before, witness.count()))
+        proven(witness, log)  # what came had its record before, not after it
         os.kill(ledger, signal.SIGCONT)
         time.sleep(2)
         check(witness.count() > before + 40, (before, witness.count()))
