@@ -21,12 +21,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/ledger_end.h"
 #include "cmd/ledger_host.h"
 #include "cmd/ledger_log.h"
+#include "cmd/ledger_pace.h"
 #include "cmd/ledger_start.h"
 #include "launch/child.h"
 
@@ -62,6 +64,7 @@ struct ledger {
 	unsigned links; /* ever made */
 	struct link link[LINKS_MAX];
 	struct held held;
+	struct pace pace;
 	int timeout_ms; /* until the log wants another turn */
 	uint8_t message[BATCH][RECORD_MESSAGE_MAX + 1];
 	char text[RECORD_MESSAGE_MAX];
@@ -353,6 +356,24 @@ static void watch(const struct ledger *ledger, struct pollfd *pfd)
 	}
 }
 
+/* As serve() wants it, in time for many records. 0 or -errno. */
+static int take_paced(struct ledger *ledger)
+{
+	unsigned wait_us = pace_wait_us(&ledger->pace);
+	struct timespec ts = { .tv_nsec = (long)wait_us * 1000 };
+	int r;
+
+	if (wait_us)
+		nanosleep(&ts, NULL);
+	r = take_turn(ledger);
+	if (r < 0)
+		return r;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	pace_turn(&ledger->pace, (unsigned)r,
+		  (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
+	return 0;
+}
+
 /* 0 at the end, or -errno. */
 static int serve(struct ledger *ledger)
 {
@@ -369,7 +390,7 @@ static int serve(struct ledger *ledger)
 			return -errno;
 		if (r < 0)
 			continue;
-		r = take_turn(ledger);
+		r = take_paced(ledger);
 		if (r < 0)
 			return r;
 		if (!pfd[LINKS_MAX].revents)

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,63 @@ static void test_escapes(void **state)
 	EXPECT("\xff", "\"\\u00ff\"");
 }
 
+/* What text becomes, byte by byte, if only ASCII is in it. */
+static size_t escape(const char *text, size_t len, char *to)
+{
+	size_t n = 0;
+
+	to[n++] = '"';
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '"' || text[i] == '\\')
+			n += (size_t)sprintf(to + n, "\\%c", text[i]);
+		else if (text[i] < 0x20 || text[i] == 0x7f)
+			n += (size_t)sprintf(to + n, "\\u%04x", text[i]);
+		else
+			to[n++] = text[i];
+	}
+	to[n++] = '"';
+	return n;
+}
+
+/* Text is judged in words: so each length, and each byte at each place. */
+static void test_all_places(void **state)
+{
+	char text[40], buf[80], want[80];
+
+	(void)state;
+	for (size_t len = 0; len < sizeof(text) - 1; len++) {
+		for (unsigned byte = 0; byte < 0x80; byte++) {
+			for (size_t at = 0; at < len; at++) {
+				struct json j = json_of(buf, sizeof(buf));
+				size_t n;
+
+				memset(text, 'a', len);
+				text[at] = (char)byte;
+				n = escape(text, len, want);
+				json_bytes(&j, NULL, text, len);
+				assert_int_equal(j.len, n);
+				assert_memory_equal(buf, want, n);
+			}
+		}
+	}
+}
+
+static void test_members(void **state)
+{
+	char buf[64];
+	struct json j = json_of(buf, sizeof(buf));
+
+	(void)state;
+	json_open(&j, NULL, '{');
+	json_members(&j, "\"a\":1,\"b\":[]");
+	json_members(&j, "\"c\":2");
+	json_uint(&j, "d", 10);
+	json_close(&j, '}');
+	assert_false(j.full);
+	assert_int_equal(j.len, strlen("{\"a\":1,\"b\":[],\"c\":2,\"d\":10}"));
+	assert_memory_equal(buf, "{\"a\":1,\"b\":[],\"c\":2,\"d\":10}", j.len);
+}
+
 /* In every size of buffer: whole, or marked as full and never past the end. */
 static void test_full(void **state)
 {
@@ -153,6 +211,8 @@ int main(void)
 		cmocka_unit_test(test_shape),
 		cmocka_unit_test(test_all_pairs),
 		cmocka_unit_test(test_escapes),
+		cmocka_unit_test(test_all_places),
+		cmocka_unit_test(test_members),
 		cmocka_unit_test(test_full),
 	};
 

@@ -22,8 +22,12 @@ from lab import DNS, GOOD, Lab  # noqa: E402
 RATE, SECONDS, ROUNDS, TRIES, PAUSE = 10000, 3, 5, 3, 5
 SHARE_MAX = 0.15
 PROXY = ("127.0.0.1", 3128)
-POLICY = "version: 1\nallow:\n  - {host: allowed.test, ports: [9000], " \
-         "protocol: any}\n"
+POLICY = """\
+version: 1
+limits: {connections_per_second: 100000}
+allow:
+  - {host: allowed.test, ports: [9000], protocol: any}
+"""
 
 
 class Bench(Lab):
@@ -72,9 +76,12 @@ def measure(case):
          "--policy", policy], text=True, stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL, env=case.env(), cwd=case.work)
     try:
-        first = process.stderr.readline()
-        if "serving" not in first:
-            raise SystemExit(first + process.stderr.read())
+        said = ""
+        while "serving" not in said:
+            line = process.stderr.readline()
+            if not line:
+                raise SystemExit(said)
+            said += line
         pids = case.child(process, "gate"), case.child(process, "ledger")
         return statistics.median(one_round(*pids) for _ in range(ROUNDS))
     finally:
