@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "cmd/report.h"
 #include "cmd/report_receipt.h"
+#include "cmd/report_words.h"
 #include "cmd/verify.h"
 
 struct reading {
