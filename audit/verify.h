@@ -65,11 +65,16 @@ struct verify_result {
 	uint64_t records, bytes, parts;
 	uint64_t checkpoints, covered; /* records, by the last good one */
 	uint64_t first_ms, last_ms;
+	uint64_t allowed, refused; /* verdicts, as a receipt counts them */
 	uint64_t backwards; /* records older than the one before: harmless */
 	bool opened, closed;
 	bool torn; /* what is not signed ends within a line: harmless, it is how
 		      a process ends that is killed */
 	char policy[72], ruleset[72]; /* of the first record: sha256:HEX */
+	/* What it says of the log that was in its place before. */
+	bool quotes_earlier;
+	uint64_t earlier_records, earlier_bytes;
+	char earlier_checkpoint[1280]; /* as in the record: escaped */
 	char first_checkpoint[CHECKPOINT_NOTE_MAX]; /* good ones; or "" */
 	char last_checkpoint[CHECKPOINT_NOTE_MAX];  /* the one that covers */
 	bool has_receipt;			    /* and it is good */

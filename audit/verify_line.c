@@ -18,7 +18,7 @@
 #define KEYS_MAX  64 /* of one object; a record has about 25 */
 
 /* Objects whose members we know. */
-enum place { TOP, METADATA, PRODUCT, UNMAPPED, POLICY, ELSEWHERE };
+enum place { TOP, METADATA, PRODUCT, UNMAPPED, EARLIER, POLICY, ELSEWHERE };
 
 enum want { NUMBER, TEXT, OBJECT };
 
@@ -29,6 +29,8 @@ static const struct field {
 	size_t to; /* offset in struct verify_line, or enum place */
 } fields[] = {
 	{ TOP, NUMBER, "time", offsetof(struct verify_line, time_ms) },
+	{ TOP, NUMBER, "disposition_id",
+	  offsetof(struct verify_line, disposition) },
 	{ TOP, OBJECT, "metadata", METADATA },
 	{ TOP, OBJECT, "unmapped", UNMAPPED },
 	{ TOP, OBJECT, "policy", POLICY },
@@ -42,6 +44,13 @@ static const struct field {
 	{ UNMAPPED, TEXT, "event", offsetof(struct verify_line, event) },
 	{ UNMAPPED, TEXT, "prev", offsetof(struct verify_line, prev) },
 	{ UNMAPPED, TEXT, "ruleset", offsetof(struct verify_line, ruleset) },
+	{ UNMAPPED, OBJECT, "earlier", EARLIER },
+	{ EARLIER, NUMBER, "records",
+	  offsetof(struct verify_line, earlier_records) },
+	{ EARLIER, NUMBER, "bytes",
+	  offsetof(struct verify_line, earlier_bytes) },
+	{ EARLIER, TEXT, "checkpoint",
+	  offsetof(struct verify_line, earlier_checkpoint) },
 	{ POLICY, TEXT, "uid", offsetof(struct verify_line, policy) },
 };
 
@@ -179,7 +188,7 @@ static const struct field *find_field(enum place place, struct text key)
 static bool is_new(const struct text *keys, size_t count, struct text key)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (keys[i].len == key.len &&
+		if (keys[i].len == key.len && *keys[i].at == *key.at &&
 		    memcmp(keys[i].at, key.at, key.len) == 0)
 			return false;
 	}
@@ -238,14 +247,15 @@ static bool take_field(struct scan *s, const struct field *field)
 
 	switch (field->want) {
 	case NUMBER:
-		s->has_time |= strcmp(field->key, "time") == 0;
-		s->has_sequence |= strcmp(field->key, "sequence") == 0;
+		s->has_time |= to == (char *)&s->line->time_ms;
+		s->has_sequence |= to == (char *)&s->line->sequence;
 		return take_number(s, (uint64_t *)(void *)to);
 	case TEXT:
 		return take_string(s, (struct text *)(void *)to);
 	default:
 		if (s->at == s->end || *s->at != '{')
 			return fail(s, "a field in it is of another type");
+		s->line->has_earlier |= field->to == EARLIER;
 		return take_nested(s, '{', (enum place)field->to);
 	}
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "audit/verify_state.h"
+#include "base/cleanup.h"
 #include "base/hex.h"
 
 /* Digits of a hash that are the same by chance: 4 of 64. With so many it is the
@@ -61,6 +62,41 @@ static void say_odd(struct verify *v, enum verify_fault fault,
 	"its number was edited: it is record %" PRIu64 \
 	", and says that it is %" PRIu64
 
+/* Which part begins with record @number? "" if none does. */
+static void find_part(const struct verify *v, uint64_t number,
+		      char ret[LOG_DIR_NAME_MAX])
+{
+	AUTO_FREE char *buf = malloc(RECORD_LINE_MAX);
+
+	for (unsigned part = 1; buf && part <= v->reader.parts; part++) {
+		struct verify_line line;
+		struct text text;
+
+		if (verify_read_first(&v->reader, part, buf, RECORD_LINE_MAX,
+				      ret, &text) &&
+		    !verify_line_parse(text, &line) && line.sequence == number)
+			return;
+	}
+	*ret = '\0';
+}
+
+static void say_missing(struct verify *v)
+{
+	char part[LOG_DIR_NAME_MAX] = "", said[128];
+
+	if (v->odd.at.line == 1)
+		find_part(v, v->odd.expected, part);
+	if (!*part) {
+		say_odd(v, VERIFY_MISSING, SAY_MISSING);
+		return;
+	}
+	snprintf(said, sizeof(said),
+		 "this part is not in its place: record %" PRIu64
+		 ", which should be here, begins %s",
+		 v->odd.expected, part);
+	say_line(v, VERIFY_ORDER, &v->odd.at, said);
+}
+
 /* The number after an odd one is @next. */
 static void settle_odd(struct verify *v, uint64_t next)
 {
@@ -91,7 +127,7 @@ static void settle_odd(struct verify *v, uint64_t next)
 		v->expected = next;
 	} else {
 		if (ahead)
-			say_odd(v, VERIFY_MISSING, SAY_MISSING);
+			say_missing(v);
 		else
 			say_odd(v, VERIFY_REPEATED, SAY_REPEATED);
 		v->expected = odd->number + 1;
@@ -218,6 +254,19 @@ static void copy(char *to, size_t cap, struct text text)
 	snprintf(to, cap, "%.*s", (int)text.len, text.at ? text.at : "");
 }
 
+static void take_first(struct verify_result *result,
+		       const struct verify_line *line)
+{
+	result->opened = true;
+	copy(result->policy, sizeof(result->policy), line->policy);
+	copy(result->ruleset, sizeof(result->ruleset), line->ruleset);
+	result->quotes_earlier = line->has_earlier;
+	result->earlier_records = line->earlier_records;
+	result->earlier_bytes = line->earlier_bytes;
+	copy(result->earlier_checkpoint, sizeof(result->earlier_checkpoint),
+	     line->earlier_checkpoint);
+}
+
 static void check_event(struct verify *v, const struct verify_line *line)
 {
 	struct verify_result *result = v->result;
@@ -238,9 +287,7 @@ static void check_event(struct verify *v, const struct verify_line *line)
 		say_line(v, VERIFY_EDITED, &at,
 			 "the first record has to open the session");
 	if (!v->tree.size && line->kind == EVENT_SESSION_OPEN) {
-		copy(result->policy, sizeof(result->policy), line->policy);
-		copy(result->ruleset, sizeof(result->ruleset), line->ruleset);
-		result->opened = true;
+		take_first(result, line);
 		if (line->prev.at)
 			say_line(v, VERIFY_EDITED, &at,
 				 "nothing can come before the first record "
@@ -258,6 +305,37 @@ static void check_time(struct verify_result *result, uint64_t ms)
 	result->last_ms = ms;
 }
 
+enum { DISPOSITION_ALLOWED = 1, DISPOSITION_BLOCKED = 2 };
+enum { DISPOSITION_LOGGED = 17, DISPOSITION_REVOKED = 24 };
+
+/* As the ledger does: a question, a connection or a request is a verdict; what
+ * comes later is one only if it takes that back. */
+static void count_verdict(struct verify_result *result,
+			  const struct verify_line *line)
+{
+	uint64_t how = line->disposition;
+	bool allowed = how == DISPOSITION_ALLOWED || how == DISPOSITION_LOGGED;
+
+	switch (line->kind) {
+	case EVENT_DNS_QUERY:
+	case EVENT_FLOW_OPEN:
+	case EVENT_HTTP_REQUEST:
+		result->allowed += allowed;
+		result->refused += !allowed;
+		break;
+	case EVENT_DNS_ANSWER:
+	case EVENT_FLOW_DIAL:
+		result->refused += !allowed;
+		break;
+	case EVENT_FLOW_CLOSE:
+		result->refused += how == DISPOSITION_BLOCKED ||
+				   how == DISPOSITION_REVOKED;
+		break;
+	default:
+		break;
+	}
+}
+
 static void take_record(struct verify *v, struct verify_line *line)
 {
 	bool follows;
@@ -267,6 +345,7 @@ static void take_record(struct verify *v, struct verify_line *line)
 	check_event(v, line);
 	take_number(v, line->sequence, follows);
 	check_time(v->result, line->time_ms);
+	count_verdict(v->result, line);
 }
 
 static void take_bad(struct verify *v, enum verify_fault fault,
@@ -343,7 +422,7 @@ void verify_end_lines(struct verify *v)
 	if (v->odd.follows)
 		say_odd(v, VERIFY_EDITED, SAY_NUMBER);
 	else if (v->odd.number > v->odd.expected)
-		say_odd(v, VERIFY_MISSING, SAY_MISSING);
+		say_missing(v);
 	else
 		say_odd(v, VERIFY_REPEATED, SAY_REPEATED);
 	if (!v->odd.follows && v->odd.number > v->odd.expected)

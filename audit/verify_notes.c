@@ -36,7 +36,7 @@ int verify_open_notes(struct verify *v)
 		close(fd);
 		return -ENOMEM;
 	}
-	v->notes.left = (uint64_t)st.st_size;
+	v->notes.left = v->notes.size = (uint64_t)st.st_size;
 	return 0;
 }
 
@@ -360,6 +360,15 @@ static void end_beyond(struct verify *v)
 		say_truncated(v, size, LOG_DIR_CHECKPOINTS, line);
 }
 
+/* There are more by now: the session was closed while we read. */
+static bool has_grown(const struct verify_notes *notes)
+{
+	struct stat st;
+
+	return notes->file && fstat(fileno(notes->file), &st) == 0 &&
+	       (uint64_t)st.st_size > notes->size;
+}
+
 void verify_end_notes(struct verify *v)
 {
 	struct verify_result *result = v->result;
@@ -372,7 +381,8 @@ void verify_end_notes(struct verify *v)
 	if (v->notes.missing && (result->closed || v->receipt.present))
 		verify_say(v, VERIFY_UNREADABLE, LOG_DIR_CHECKPOINTS, 0,
 			   "the checkpoints: it is missing");
-	else if (result->closed && result->covered < result->records)
+	else if (result->closed && result->covered < result->records &&
+		 !has_grown(&v->notes))
 		verify_say(v, VERIFY_TRUNCATED, LOG_DIR_CHECKPOINTS,
 			   v->notes.line,
 			   "the last checkpoints are missing: the session was "

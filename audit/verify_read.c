@@ -277,3 +277,18 @@ int verify_read(struct verify_reader *reader, struct text *ret_line)
 	}
 	return VERIFY_READ_LINE;
 }
+
+bool verify_read_first(const struct verify_reader *reader, unsigned part,
+		       char *buf, size_t cap, char ret_file[LOG_DIR_NAME_MAX],
+		       struct text *ret_line)
+{
+	AUTO_FD int fd = -1;
+	struct text text = { buf, 0 };
+	ssize_t n;
+
+	part_name(reader, part, ret_file);
+	fd = verify_open_file(reader->dirfd, ret_file);
+	n = fd < 0 ? -1 : pread(fd, buf, cap, 0);
+	text.len = n < 0 ? 0 : (size_t)n;
+	return text_line(&text, ret_line);
+}

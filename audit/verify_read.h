@@ -58,4 +58,10 @@ enum verify_read {
  * is good until the next call. */
 int verify_read(struct verify_reader *reader, struct text *ret_line);
 
+/* Looks at the first line of a part, from 1 on, wherever .reader is. False if
+ * there is none that fits @buf. */
+bool verify_read_first(const struct verify_reader *reader, unsigned part,
+		       char *buf, size_t cap, char ret_file[LOG_DIR_NAME_MAX],
+		       struct text *ret_line);
+
 #endif

@@ -157,8 +157,6 @@ void verify_begin_receipt(struct verify *v)
 	if (!r)
 		r = statement_parse((struct text){ body, len }, RECEIPT_TYPE_V1,
 				    &v->receipt.statement);
-	free(v->receipt.data);
-	v->receipt.data = NULL;
 	if (r < 0) {
 		say_unopened(v, r);
 		return;
@@ -245,8 +243,29 @@ static void check_sums(struct verify *v)
 	    memcmp(key.public, v->key.public, VKEY_LEN) != 0 ||
 	    strcmp(key.name, v->key.name) != 0)
 		SAY(v, VERIFY_RECEIPT, "it names another key of the session");
+	if (!number_is(p, "verdicts", "allowed", v->result->allowed) ||
+	    !number_is(p, "verdicts", "refused", v->result->refused))
+		SAY(v, VERIFY_RECEIPT,
+		    "it counts other verdicts than the %" PRIu64
+		    " allowed and %" PRIu64 " refused of the records",
+		    v->result->allowed, v->result->refused);
 	check_digest(v, "policy", v->result->policy);
 	check_digest(v, "ruleset", v->result->ruleset);
+}
+
+/* It counts more than there are. */
+static void check_length(struct verify *v)
+{
+	const json_t *said = json_object_get(
+		json_object_get(predicate(v), "log"), "records");
+
+	if (!v->tree_bad && json_is_integer(said) &&
+	    json_integer_value(said) > (json_int_t)v->tree.size)
+		verify_say(v, VERIFY_TRUNCATED, v->reader.file,
+			   v->before_at.line,
+			   "the log ends after %" PRIu64
+			   " records; the receipt is of %" JSON_INTEGER_FORMAT,
+			   v->tree.size, json_integer_value(said));
 }
 
 /* Those that it quotes are the first and the last in the file. */
@@ -292,6 +311,7 @@ void verify_end_receipt(struct verify *v)
 		return;
 	}
 	if (v->receipt.statement && fault->fault != VERIFY_OTHER_SESSION) {
+		check_length(v);
 		if (!result->closed)
 			SAY(v, VERIFY_RECEIPT,
 			    "there is a receipt, but the log does not end with "

@@ -29,7 +29,7 @@ struct verify_odd {
 
 struct verify_notes {
 	FILE *file;
-	uint64_t left, line; /* bytes to read; lines read */
+	uint64_t size, left, line; /* bytes; those to read; lines read */
 	bool missing, ended;
 	bool has_next; /* read and signed, not yet reached */
 	struct checkpoint next, last;

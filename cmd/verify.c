@@ -43,7 +43,8 @@ static bool on_progress(void *arg, uint64_t bytes, uint64_t total)
 static void stop_on_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal,
-				    .sa_flags = (int)(SA_RESTART | SA_RESETHAND) };
+				    .sa_flags =
+					    (int)(SA_RESTART | SA_RESETHAND) };
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -85,6 +86,8 @@ static int verify_one(const struct verify_command *command, const char *path,
 	verify_progress_end(&watch.progress);
 	if (r == -ECANCELED && stopped)
 		raise(stopped); /* its handler is the default again */
+	if (!r)
+		verify_check_name(path, ret);
 	return r;
 }
 
@@ -269,7 +272,7 @@ static int verify_many(const struct verify_command *command, const char *dir)
 }
 
 static void print_json_one(const char *path, const struct verify_result *result,
-			   const struct row *earlier, size_t count)
+			   const struct row *earlier, size_t count, bool fits)
 {
 	static char buf[VERIFY_JSON_MAX];
 	struct json j = json_of(buf, sizeof(buf));
@@ -280,11 +283,40 @@ static void print_json_one(const char *path, const struct verify_result *result,
 	/* Its last bracket has to wait. */
 	printf("%.*s", (int)j.len - 1, buf);
 	if (count) {
-		fputs(",\"earlier\":[", stdout);
+		printf(",\"earlier_fits\":%s,\"earlier\":[",
+		       fits ? "true" : "false");
 		print_json_rows(earlier, count);
 		putchar(']');
 	}
 	puts("}");
+}
+
+/* Each session says what was in its place before it. Returns the exit status:
+ * what is there must be that; that nothing is there is said. */
+static int check_earlier(const struct verify_command *command,
+			 const struct verify_result *result,
+			 const struct row *rows, size_t count)
+{
+	bool tell = !command->quiet && !command->json;
+
+	if (!count && result->quotes_earlier && tell)
+		print_text(stdout, TONE_WARNING,
+			   "  but a log of %llu records was in this place "
+			   "before, and is not here\n",
+			   (unsigned long long)result->earlier_records);
+	for (size_t i = count; i--; result = &rows[i].result) {
+		if (rows[i].r < 0)
+			return EXIT_SALLYPORT;
+		if (verify_fits(result, &rows[i].result))
+			continue;
+		if (tell)
+			print_text(stdout, TONE_BAD,
+				   "%s is not the log that was here before "
+				   "session %s\n",
+				   rows[i].name, result->session);
+		return VERIFY_EXIT_BROKEN;
+	}
+	return 0;
 }
 
 static int verify_single(const struct verify_command *command, const char *path)
@@ -292,7 +324,7 @@ static int verify_single(const struct verify_command *command, const char *path)
 	struct verify_result result;
 	struct row *rows;
 	size_t count;
-	int r = verify_one(command, path, &result), status;
+	int r = verify_one(command, path, &result), status, order;
 	struct verify_command plain = *command;
 
 	if (r < 0)
@@ -304,8 +336,10 @@ static int verify_single(const struct verify_command *command, const char *path)
 	status = worse(
 		exit_of(result.verdict),
 		verify_below(&plain, path, EARLIER_PREFIX, &rows, &count));
+	order = check_earlier(command, &result, rows, count);
+	status = worse(status, order);
 	if (command->json && !command->quiet)
-		print_json_one(path, &result, rows, count);
+		print_json_one(path, &result, rows, count, !order);
 	free_rows(rows, count);
 	verify_free(&result);
 	return print_end(status);

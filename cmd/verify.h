@@ -61,6 +61,15 @@ void verify_progress_end(struct verify_progress *progress);
  * are, with names that the caller frees, or -errno. @prefix: only those. */
 int verify_sessions(const char *dir, const char *prefix, char ***ret_names);
 
+/* Adds a problem if @dir is named as a session that is not the one in it:
+ * somebody put one in the place of another. */
+void verify_check_name(const char *dir, struct verify_result *result);
+
+/* Whether @earlier is the log that the first record of @result says was in its
+ * place before. */
+bool verify_fits(const struct verify_result *result,
+		 const struct verify_result *earlier);
+
 /* `--record FILE --with PROOF`; returns the exit status. */
 int verify_record(const struct verify_command *command);
 

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/policy_file.h"
+#include "cmd/session.h"
 #include "cmd/verify.h"
 
 enum option_code {
@@ -165,6 +166,17 @@ static void read_key(struct verify_command *command, const char *path,
 	command->has_vkey = true;
 }
 
+/* Of the key that sessions sign with where none is named. */
+static bool key_dir(char *buf, size_t cap)
+{
+	const char *config = getenv("XDG_CONFIG_HOME");
+
+	/* HOME may still be that of who called sudo. */
+	if (session_root() && !(config && *config == '/'))
+		return snprintf(buf, cap, "/etc/sallyport") < (int)cap;
+	return policy_config_dir(buf, cap);
+}
+
 void verify_options_key(struct verify_command *command)
 {
 	static char path[PATH_MAX];
@@ -182,7 +194,7 @@ void verify_options_key(struct verify_command *command)
 		read_key(command, key, true);
 		return;
 	}
-	if (!policy_config_dir(dir, sizeof(dir)))
+	if (!key_dir(dir, sizeof(dir)))
 		return;
 	snprintf(path, sizeof(path), "%s/signing.vkey", dir);
 	command->key_from = path;

@@ -88,7 +88,7 @@ static void print(const struct verify_command *command,
 		   (unsigned long long)shown->size, command->vkey.name);
 }
 
-int verify_record(const struct verify_command *command)
+static int verify_files(const struct verify_command *command)
 {
 	struct verify_shown shown = { .index = 0 };
 	struct text record, proof;
@@ -96,10 +96,6 @@ int verify_record(const struct verify_command *command)
 	AUTO_FREE char *file = read_file(command->with, &proof.len);
 	int r;
 
-	if (!command->has_vkey)
-		die(EXIT_SALLYPORT,
-		    "say whose log it is: --key VKEY, or signing.vkey in the "
-		    "configuration directory");
 	record.at = line;
 	proof.at = file;
 	if (record.len && line[record.len - 1] == '\n')
@@ -110,4 +106,13 @@ int verify_record(const struct verify_command *command)
 	if (!command->quiet)
 		print(command, &shown, r);
 	return print_end(r < 0 ? VERIFY_EXIT_BROKEN : VERIFY_EXIT_HOLDS);
+}
+
+int verify_record(const struct verify_command *command)
+{
+	if (!command->has_vkey)
+		die(EXIT_SALLYPORT,
+		    "say whose log it is: --key VKEY, or signing.vkey in the "
+		    "configuration directory");
+	return verify_files(command);
 }

@@ -119,3 +119,56 @@ int verify_sessions(const char *dir, const char *prefix, char ***ret_names)
 	*ret_names = list.name;
 	return (int)list.count;
 }
+
+/* 20261121T041652Z-3f9a0c11d2 */
+static bool is_id(const char *name)
+{
+	static const char form[] = "00000000T000000Z-xxxxxxxxxx";
+
+	if (strlen(name) != sizeof(form) - 1)
+		return false;
+	for (const char *at = form; *at; at++, name++) {
+		if (*at == '0'	 ? *name < '0' || *name > '9'
+		    : *at == 'x' ? !strchr("0123456789abcdef", *name)
+				 : *name != *at)
+			return false;
+	}
+	return true;
+}
+
+void verify_check_name(const char *dir, struct verify_result *result)
+{
+	AUTO_FREE char *real = realpath(dir, NULL);
+	const char *slash = real ? strrchr(real, '/') : NULL;
+	struct verify_problem *problem;
+
+	if (!slash || !is_id(slash + 1) || !*result->session ||
+	    strcmp(slash + 1, result->session) == 0)
+		return;
+	result->verdict = VERIFY_BROKEN;
+	if (result->problems++ >= VERIFY_PROBLEMS_MAX)
+		return;
+	problem = &result->problem[result->problems - 1];
+	*problem = (struct verify_problem){ .fault = VERIFY_OTHER_SESSION };
+	snprintf(problem->file, sizeof(problem->file), "%s", slash + 1);
+	snprintf(problem->text, sizeof(problem->text),
+		 "the directory of this session has session %s in it",
+		 result->session);
+}
+
+bool verify_fits(const struct verify_result *result,
+		 const struct verify_result *earlier)
+{
+	char buf[sizeof(result->earlier_checkpoint) + 8];
+	struct json j = json_of(buf, sizeof(buf));
+	const char *quoted = result->earlier_checkpoint;
+
+	if (!result->quotes_earlier)
+		return true;
+	/* As a record has it. */
+	json_bytes(&j, NULL, earlier->last_checkpoint,
+		   strlen(earlier->last_checkpoint));
+	return earlier->bytes == result->earlier_bytes && !j.full &&
+	       (!*quoted || (j.len == strlen(quoted) + 2 &&
+			     memcmp(buf + 1, quoted, j.len - 2) == 0));
+}

@@ -7,8 +7,9 @@
  *	session checkpoint NAME SEED SIZE ROOT_HEX	a note on stdout
  *	session dsse NAME SEED TYPE <BODY		an envelope on stdout
  *
- * Words of make: session, name, seed (a number: the key), records, parts,
- * every (records to a checkpoint), close, receipt, hostile, backwards (0, 1).
+ * Words of make: earlier (a directory: what was there before), session, name,
+ *seed (a number: the key), records, parts, every (records to a checkpoint),
+ *close, receipt, hostile, backwards (0, 1).
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,6 +41,9 @@ static unsigned seed = 1, records = 300, parts = 3, every = 64;
 static unsigned closes = 1, receipt = 1, hostile, backwards;
 
 static struct key *key;
+static unsigned allowed, refused;
+static struct record_earlier earlier = { .checkpoint = "", .receipt = true };
+static bool has_earlier;
 static struct merkle tree;
 static struct merkle_hash before;
 static FILE *log_file, *notes;
@@ -131,6 +135,16 @@ static void make_hostile(struct audit_event *event)
 						     : event->kind;
 }
 
+static void count(const struct audit_event *event)
+{
+	bool asks = event->kind == EVENT_DNS_QUERY ||
+		    event->kind == EVENT_FLOW_OPEN ||
+		    event->kind == EVENT_HTTP_REQUEST;
+
+	allowed += asks && event->verdict.allow;
+	refused += asks && !event->verdict.allow;
+}
+
 static void write_line(unsigned i)
 {
 	static char line[RECORD_LINE_MAX];
@@ -140,12 +154,15 @@ static void write_line(unsigned i)
 					  .policy_digest = POLICY_HEX,
 					  .policy_name = "p.yaml",
 					  .boundary = "netns",
+					  .earlier =
+						  has_earlier ? &earlier : NULL,
 					  .ruleset_digest = RULESET_HEX,
 					  .prev = i ? before.byte : NULL };
 	size_t len;
 
 	if (hostile && i)
 		make_hostile(&event);
+	count(&event);
 	len = record_format(&event, i, &context, line, sizeof(line) - 1);
 	must(len, "record");
 	merkle_leaf(line, len, &before);
@@ -195,8 +212,8 @@ static void put_predicate(struct json *j)
 	json_text(j, "separation", "uid");
 	json_close(j, '}');
 	json_open(j, "verdicts", '{');
-	json_uint(j, "allowed", 200);
-	json_uint(j, "refused", 100);
+	json_uint(j, "allowed", allowed);
+	json_uint(j, "refused", refused);
 	json_close(j, '}');
 	json_open(j, "log", '{');
 	json_uint(j, "records", tree.size);
@@ -240,6 +257,33 @@ static void write_receipt(void)
 	must(out && fprintf(out, "%s\n", json) > 0, "receipt");
 }
 
+/* The last five lines there, and how much. */
+static void read_earlier(const char *dir)
+{
+	static char notes_text[65536];
+	char path[4096];
+	const char *at;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/" LOG_DIR_CHECKPOINTS, dir);
+	AUTO_FILE FILE *file = fopen(path, "r");
+	must(file, path);
+	len = fread(notes_text, 1, sizeof(notes_text) - 1, file);
+	at = notes_text + len;
+	for (int lines = 0; at > notes_text; at--) {
+		lines += at[-1] == '\n';
+		if (lines > 5)
+			break;
+	}
+	earlier.checkpoint = at;
+	snprintf(path, sizeof(path), "%s/" LOG_DIR_RECORDS, dir);
+	AUTO_FILE FILE *log = fopen(path, "r");
+	must(log && !fseek(log, 0, SEEK_END), path);
+	earlier.bytes = (uint64_t)ftell(log);
+	earlier.lines = 300;
+	has_earlier = true;
+}
+
 static void take_word(const char *word)
 {
 	static const struct {
@@ -257,6 +301,8 @@ static void take_word(const char *word)
 	value++;
 	if (strncmp(word, "session=", 8) == 0)
 		session = value;
+	else if (strncmp(word, "earlier=", 8) == 0)
+		read_earlier(value);
 	else if (strncmp(word, "name=", 5) == 0)
 		name = value;
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
