@@ -9,6 +9,7 @@
 #include "cmd/report.h"
 #include "cmd/report_text.h"
 #include "cmd/report_view.h"
+#include "cmd/report_words.h"
 
 /* A line; what does not apply is empty. */
 struct row {

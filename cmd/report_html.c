@@ -13,6 +13,7 @@
 #include "cmd/report.h"
 #include "cmd/report_text.h"
 #include "cmd/report_view.h"
+#include "cmd/report_words.h"
 
 #define LEDES 12 /* sentences in front; beyond, the worst come first */
 
@@ -244,8 +245,8 @@ void html_view(const struct report *report, const struct report_view *view,
 		return;
 	}
 	fprintf(out, "<p class=\"about\">%s</p>\n", view->about);
-	if (view == &report_views[VIEW_HOSTS])
-		html_bars(report, out);
+	if (view->chart)
+		view->chart(report, out);
 	if (shown > HTML_ROWS)
 		shown = HTML_ROWS;
 	put_table(report, view, shown, out);
@@ -286,8 +287,8 @@ void report_html(const struct report *report, FILE *out)
 	      out);
 	html_timeline(report, out);
 	fputs("</section>\n", out);
-	for (size_t i = 0; i < VIEW_COUNT; i++)
-		html_view(report, &report_views[i], out);
+	for (size_t i = 0; i < report_view_count; i++)
+		html_view(report, report_views[i], out);
 	fputs("<section aria-labelledby=\"receipts\">\n"
 	      "<h2 id=\"receipts\">Receipts, and how to verify them</h2>\n",
 	      out);

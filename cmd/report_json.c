@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/report.h"
+#include "cmd/report_words.h"
 #include "cmd/verify.h"
 
 static void set(json_t *object, const char *key, json_t *value)

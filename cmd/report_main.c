@@ -16,6 +16,7 @@
 #include "cmd/command.h"
 #include "cmd/log_find.h"
 #include "cmd/report.h"
+#include "cmd/report_words.h"
 #include "cmd/verify.h"
 
 #define EXIT_BROKEN 1

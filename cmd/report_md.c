@@ -9,6 +9,7 @@
 #include "cmd/report_html.h"
 #include "cmd/report_text.h"
 #include "cmd/report_view.h"
+#include "cmd/report_words.h"
 
 #define MD_ROWS 50
 
@@ -136,7 +137,7 @@ void report_md(const struct report *report, FILE *out)
 		show_time(report->made_s * 1000, made));
 	put_sessions(report, out);
 	put_totals(report, out);
-	for (size_t i = 0; i < VIEW_COUNT; i++)
-		put_view(report, &report_views[i], out);
+	for (size_t i = 0; i < report_view_count; i++)
+		put_view(report, report_views[i], out);
 	put_keys(report, out);
 }

@@ -14,12 +14,21 @@
 #include "base/cleanup.h"
 #include "cmd/report.h"
 #include "cmd/report_receipt.h"
+#include "cmd/report_words.h"
 #include "cmd/verify.h"
 
 struct reading {
 	struct report *report;
 	struct report_session *session;
+	struct verify_progress progress;
 };
+
+static bool on_progress(void *arg, uint64_t bytes, uint64_t total)
+{
+	struct reading *reading = arg;
+
+	return verify_progress_on(&reading->progress, bytes, total);
+}
 
 static void on_line(void *arg, const char *line, size_t len, uint64_t sequence)
 {
@@ -61,6 +70,7 @@ int report_add_log(struct report *report, const char *path,
 	struct reading reading = { .report = report };
 	const struct verify_options options = { .key = key,
 						.line = on_line,
+						.progress = on_progress,
 						.arg = &reading };
 	int r;
 
@@ -74,7 +84,9 @@ int report_add_log(struct report *report, const char *path,
 	report->flows = NULL;
 	report->session[report->sessions++] = session;
 	reading.session = session;
+	verify_progress_begin(&reading.progress, false);
 	r = verify_log(path, &options, &session->result);
+	verify_progress_end(&reading.progress);
 	if (r < 0)
 		set_unreadable(session, r);
 	return r;

@@ -15,6 +15,7 @@
 
 #define HALF	   1000 /* units of a half of the timeline */
 #define BARS_SHOWN 10
+#define BARS_LEAST 24 /* few bars keep a width that is one of a bar */
 
 struct peaks {
 	uint64_t up, down;
@@ -68,13 +69,18 @@ static void put_bars(const struct report_timeline *t, uint64_t peak, FILE *out)
 	}
 }
 
+static size_t room(const struct report_timeline *t)
+{
+	return t->count < BARS_LEAST ? BARS_LEAST : t->count;
+}
+
 static void put_axis(const struct report_timeline *t, FILE *out)
 {
 	char buf[CELL_MAX];
 
 	fputs("<div class=\"axis\">", out);
 	for (size_t i = 0; i < 3; i++) {
-		uint64_t at = t->start + t->count * i / 2;
+		uint64_t at = t->start + room(t) * i / 2;
 
 		fprintf(out, "<time>%s</time>",
 			show_time(at * t->width_ms, buf));
@@ -101,43 +107,58 @@ static void put_legend(const struct report *report, FILE *out)
 	fprintf(out, ", and records of dropped packets</li></ul>\n");
 }
 
+static void put_title(const struct report_timeline *t, struct peaks peaks,
+		      FILE *out)
+{
+	char width[CELL_MAX], first[CELL_MAX];
+
+	fprintf(out,
+		"<title id=\"tl-title\">Verdicts over time</title>"
+		"<desc id=\"tl-desc\">%zu bars of %s each, from %s UTC on. At "
+		"most %" PRIu64 " verdicts in one bar allowed something, at "
+		"most %" PRIu64 " refused it.</desc>",
+		t->count, show_duration(t->width_ms, width),
+		show_time(t->start * t->width_ms, first), peaks.up, peaks.down);
+}
+
+static void put_plot(const struct report_timeline *t, struct peaks peaks,
+		     FILE *out)
+{
+	uint64_t peak = peaks.up > peaks.down ? peaks.up : peaks.down;
+	uint64_t below = peak ? peaks.down * HALF / peak : 0;
+	uint64_t above = peak ? peaks.up * HALF / peak : 0;
+
+	below = below < 60 ? 60 : below;
+	above = above < 60 ? 60 : above;
+	fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
+		"aria-labelledby=\"tl-title tl-desc\" viewBox=\"0 %" PRIu64
+		" %zu %" PRIu64 "\" preserveAspectRatio=\"none\">",
+		HALF - above, 10 * room(t), above + below);
+	put_title(t, peaks, out);
+	put_bars(t, peak, out);
+	fprintf(out,
+		"<path class=\"line\" d=\"M0 %d H%zu\" "
+		"vector-effect=\"non-scaling-stroke\"/></svg>",
+		HALF, 10 * room(t));
+}
+
 void html_timeline(const struct report *report, FILE *out)
 {
 	const struct report_timeline *t = &report->timeline;
 	struct peaks peaks = peaks_of(t);
-	uint64_t peak = peaks.up > peaks.down ? peaks.up : peaks.down;
-	uint64_t below = peak ? peaks.down * HALF / peak : 0;
-	uint64_t above = peak ? peaks.up * HALF / peak : 0;
-	char buf[CELL_MAX], width[CELL_MAX], first[CELL_MAX];
+	char buf[CELL_MAX];
 
 	if (!t->count) {
 		fputs("<p class=\"empty\">Nobody asked for anything.</p>\n",
 		      out);
 		return;
 	}
-	below = below < 60 ? 60 : below;
-	above = above < 60 ? 60 : above;
-	fprintf(out, "<figure class=\"timeline\">\n<div class=\"plot\">");
-	fprintf(out, "<span class=\"most\">%s</span>",
+	fprintf(out,
+		"<figure class=\"timeline\">\n<div class=\"plot\">"
+		"<span class=\"most\">%s</span>",
 		show_number(peaks.up, buf));
-	fprintf(out,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
-		"aria-labelledby=\"tl-title tl-desc\" viewBox=\"0 %" PRIu64
-		" %zu %" PRIu64 "\" preserveAspectRatio=\"none\">"
-		"<title id=\"tl-title\">Verdicts over time</title>"
-		"<desc id=\"tl-desc\">",
-		HALF - above, 10 * t->count, above + below);
-	fprintf(out,
-		"%zu bars of %s each, from %s UTC on. At most %" PRIu64
-		" verdicts in one bar allowed something, at most %" PRIu64
-		" refused it.</desc>",
-		t->count, show_duration(t->width_ms, width),
-		show_time(t->start * t->width_ms, first), peaks.up, peaks.down);
-	put_bars(t, peak, out);
-	fprintf(out,
-		"<path class=\"line\" d=\"M0 %d H%zu\" "
-		"vector-effect=\"non-scaling-stroke\"/></svg>",
-		HALF, 10 * t->count);
+	put_plot(t, peaks, out);
 	fprintf(out, "<span class=\"least\">%s</span></div>\n",
 		show_number(peaks.down, buf));
 	put_axis(t, out);
@@ -145,7 +166,7 @@ void html_timeline(const struct report *report, FILE *out)
 	fprintf(out,
 		"<figcaption>Verdicts in bars of %s, UTC. The numbers at the "
 		"left are the longest bars.</figcaption>\n</figure>\n",
-		width);
+		show_duration(t->width_ms, buf));
 }
 
 static void put_bar(const struct report_row *row, uint64_t most, FILE *out)

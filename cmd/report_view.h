@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct report;
 
@@ -37,20 +38,12 @@ struct report_view {
 	size_t (*rows)(const struct report *report);
 	/* How many things have no row of their own; NULL: all have. */
 	uint64_t (*left_out)(const struct report *report);
+	/* Charts in front of the table in HTML; NULL: none. */
+	void (*chart)(const struct report *report, FILE *out);
 };
 
-enum report_view_id {
-	VIEW_EVENTS,
-	VIEW_HOSTS,
-	VIEW_REFUSED,
-	VIEW_TUNNELS,
-	VIEW_PACKETS,
-	VIEW_COUNTERS,
-	VIEW_OBSERVED,
-	VIEW_SESSIONS,
-	VIEW_COUNT
-};
-extern const struct report_view report_views[VIEW_COUNT];
+extern const struct report_view *const report_views[];
+extern const size_t report_view_count;
 
 /* "1,234", "1.2 MB", "2026-11-21 05:21:37", "3 min 20 s". Return @buf. */
 const char *show_number(uint64_t n, char buf[CELL_MAX]);

@@ -293,6 +293,10 @@ static void put_facts(const struct sample *s, struct json *j)
 	json_uint(j, "status", 0);
 	json_text(j, "by", "exit");
 	json_close(j, '}');
+}
+
+static void put_rules(struct json *j)
+{
 	json_open(j, "policy", '{');
 	json_text(j, "digest", "sha256:" DIGEST);
 	json_text(j, "name", "coding-agent");
@@ -309,6 +313,10 @@ static void put_facts(const struct sample *s, struct json *j)
 	json_open(j, "findings", '[');
 	json_close(j, ']');
 	json_uint(j, "findings_total", 0);
+}
+
+static void put_counts(const struct sample *s, struct json *j)
+{
 	put_packets(s, j);
 	json_open(j, "verdicts", '{');
 	json_uint(j, "allowed", s->allowed);
@@ -340,6 +348,8 @@ static void put_receipt(const struct sample *s)
 	statement_open(&j, subjects, ARRAY_SIZE(subjects),
 		       "https://sallyport.example/receipt/v1");
 	put_facts(s, &j);
+	put_rules(&j);
+	put_counts(s, &j);
 	statement_close(&j);
 	must(!j.full, "statement");
 	must(dsse_sign(STATEMENT_MEDIA_TYPE, (struct text){ body, j.len },

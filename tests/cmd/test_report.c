@@ -7,6 +7,7 @@
 
 #include "cmd/report.h"
 #include "cmd/report_text.h"
+#include "cmd/report_words.h"
 #include "tests/cmd/log_world.h"
 
 #define BIDI "\xe2\x80\xae"
