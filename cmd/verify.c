@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "audit/log_dir.h"
+#include "audit/verify_read.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
@@ -282,9 +283,9 @@ static void print_json_one(const char *path, const struct verify_result *result,
 		die(EXIT_SALLYPORT, "%s: the receipt is too long", path);
 	/* Its last bracket has to wait. */
 	printf("%.*s", (int)j.len - 1, buf);
-	if (count) {
+	if (count || result->quotes_earlier) {
 		printf(",\"earlier_fits\":%s,\"earlier\":[",
-		       fits ? "true" : "false");
+		       fits && count ? "true" : "false");
 		print_json_rows(earlier, count);
 		putchar(']');
 	}
@@ -366,13 +367,12 @@ static void find_dir(const char *what, char ret[PATH_MAX])
 		*slash = '\0';
 }
 
-static bool has(const char *dir, const char *name)
+/* Of one session, rather than a directory of such directories. */
+static bool is_session(const char *path)
 {
-	char path[PATH_MAX];
-	struct stat st;
-	int len = snprintf(path, sizeof(path), "%s/%s", dir, name);
+	AUTO_FD int dir = open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
 
-	return len < PATH_MAX && lstat(path, &st) == 0;
+	return dir >= 0 && verify_has_log(dir);
 }
 
 int verify_main(int argc, char **argv)
@@ -387,8 +387,7 @@ int verify_main(int argc, char **argv)
 		return verify_record(&command);
 	find_dir(command.log, dir);
 	stop_on_signals();
-	if (!has(dir, LOG_DIR_RECORDS) && !has(dir, LOG_DIR_CHECKPOINTS) &&
-	    !has(dir, LOG_DIR_RECEIPT))
+	if (!is_session(dir))
 		return verify_many(&command, dir);
 	if (command.prove)
 		return prove(&command, dir);

@@ -4,12 +4,15 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "audit/hostlog_dir.h"
 #include "audit/log_dir.h"
+#include "audit/verify_read.h"
 #include "base/cleanup.h"
 #include "cmd/verify.h"
 
@@ -38,22 +41,27 @@ static int add(struct list *list, const char *parent, const char *name)
 	return 0;
 }
 
-/* Any of the files makes it one: the log may be what is missing. */
-static bool has_log(const char *dir, const char *name)
+static bool has(int dir, const char *name)
 {
-	static const char *const files[] = { LOG_DIR_RECORDS, LOG_DIR_RECEIPT,
-					     LOG_DIR_CHECKPOINTS };
-	char path[PATH_MAX];
 	struct stat st;
 
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		int len = snprintf(path, sizeof(path), "%s/%s/%s", dir, name,
-				   files[i]);
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
 
-		if (len < PATH_MAX && lstat(path, &st) == 0)
-			return true;
-	}
-	return false;
+/* Any of the files makes it one: the log may be what is missing. Those of all
+ * sessions have names of their own, and a key that is no session's. */
+static bool has_log(const char *parent, const char *name)
+{
+	char path[PATH_MAX];
+	int len = snprintf(path, sizeof(path), "%s/%s", parent, name);
+	AUTO_FD int dir =
+		len < PATH_MAX ? open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+			       : -1;
+
+	if (dir < 0 || !verify_has_log(dir))
+		return false;
+	return strncmp(name, HOSTLOG_DIR, strlen(HOSTLOG_DIR)) != 0 ||
+	       !has(dir, HOSTLOG_VKEY) || has(dir, LOG_DIR_VKEY);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -70,7 +78,7 @@ static int consider(struct list *list, const char *top, const char *below,
 	char inner[PATH_MAX];
 	int len, r;
 
-	if (*name == '.' || strcmp(name, "host") == 0 || !has_log(dir, name))
+	if (*name == '.' || !has_log(dir, name))
 		return 0;
 	r = add(list, below, name);
 	len = snprintf(inner, sizeof(inner), "%s%s%s", below, *below ? "/" : "",
