@@ -61,6 +61,11 @@ static uint64_t clamp(uint64_t v)
 	return v < NUMBER_MAX ? v : NUMBER_MAX;
 }
 
+uint64_t record_sum(uint64_t a, uint64_t b)
+{
+	return clamp(clamp(a) + clamp(b));
+}
+
 static void put_ip(struct wirebuf *b, const struct ip *ip)
 {
 	static const uint8_t none[sizeof(ip->byte)];
@@ -191,10 +196,14 @@ bool record_cuts(enum reason reason)
 	       reason == REASON_LIMIT_BYTES || reason == REASON_EXPIRED;
 }
 
-/* Only observe mode has let pass what it would have refused, and it says why:
- * a policy that is learned from the log rests on it. */
-static bool observed_ok(const struct verdict *verdict)
+/* Nothing is let through for a reason to refuse it: who counts by the one and
+ * who counts by the other would count differently. Only observe mode has let
+ * pass what it would have refused, and it says why: a policy that is learned
+ * from the log rests on it. */
+static bool verdict_ok(const struct verdict *verdict)
 {
+	if (verdict->allow && !reason_info(verdict->reason)->allow)
+		return false;
 	if (verdict->reason != REASON_OBSERVE)
 		return verdict->observed == REASON_RULE;
 	return verdict->allow && record_relaxable(verdict->observed);
@@ -205,7 +214,7 @@ static void take_verdict(struct wire *w, struct verdict *verdict)
 	verdict->allow = below(w, wire_u8(w), 2) != 0;
 	verdict->reason = (enum reason)below(w, wire_u16(w), REASON_COUNT);
 	verdict->observed = (enum reason)below(w, wire_u16(w), REASON_COUNT);
-	if (!observed_ok(verdict))
+	if (!verdict_ok(verdict))
 		w->bad = true;
 }
 

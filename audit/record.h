@@ -42,6 +42,8 @@ bool record_relaxable(enum reason reason);
 /* Was a flow that was going on cut off for @reason: a denial at its close that
  * no record said before? */
 bool record_cuts(enum reason reason);
+/* Both together, but no more than a record or a receipt may say (2^53 - 1). */
+uint64_t record_sum(uint64_t a, uint64_t b);
 
 /* The detail of an EVENT_POLICY: "policy sha256:OLD -> sha256:NEW", 64 hex
  * digits each. Returns @buf. */

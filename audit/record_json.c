@@ -139,7 +139,8 @@ static void put_network(struct json *j, const struct audit_event *event,
 		json_open(j, "traffic", '{');
 		json_uint(j, "bytes_out", event->bytes_up);
 		json_uint(j, "bytes_in", event->bytes_down);
-		json_uint(j, "bytes", event->bytes_up + event->bytes_down);
+		json_uint(j, "bytes",
+			  record_sum(event->bytes_up, event->bytes_down));
 		json_close(j, '}');
 		json_uint(j, "duration", event->duration_ms);
 	}
@@ -367,6 +368,8 @@ static void put_unmapped(struct json *j, const struct audit_event *event,
 	    event->verdict.reason == REASON_OBSERVE)
 		json_text(j, "observed", reason_word(event->verdict.observed));
 	text(j, "detail", event->detail, cut->text);
+	if (event->kind == EVENT_FINDING && event->by_gate)
+		json_members(j, "\"from\":\"gate\"");
 	put_chain(j, event, context);
 	json_close(j, '}');
 }

@@ -201,7 +201,8 @@ static void test_refused_fields(void **state)
 }
 
 /* What observe mode let pass and why is what a policy is learned from: no gate
- * may say it of a name that was never judged so. */
+ * may say it of a name that was never judged so; nor that something was let
+ * through for a reason to refuse it. */
 static void test_observed(void **state)
 {
 	struct audit_event in = full_event(), out;
@@ -216,8 +217,10 @@ static void test_observed(void **state)
 		bool relaxed = why == REASON_NOT_IN_POLICY ||
 			       why == REASON_PORT || why == REASON_DENY_RULE ||
 			       why == REASON_METHOD || why == REASON_PATH;
-		bool good = reason == REASON_OBSERVE ? i % 2 && relaxed
-						     : why == REASON_RULE;
+		bool lets = reason == REASON_RULE || reason == REASON_PUBLIC;
+		bool good = reason == REASON_OBSERVE
+				    ? i % 2 && relaxed
+				    : why == REASON_RULE && (!(i % 2) || lets);
 
 		in.verdict = (struct verdict){ .allow = i % 2,
 					       .reason = reason,
