@@ -53,11 +53,6 @@ static void put_session(struct json *j, const struct receipt *receipt)
 	json_close(j, '}');
 }
 
-static size_t kept(const struct tally_notes *notes)
-{
-	return notes->total < TALLY_NOTES ? (size_t)notes->total : TALLY_NOTES;
-}
-
 static void put_policy(struct json *j, const struct receipt *receipt)
 {
 	const struct tally_notes *changes = &receipt->sums->policy;
@@ -67,7 +62,7 @@ static void put_policy(struct json *j, const struct receipt *receipt)
 	json_text(j, "name", receipt->policy_name);
 	json_text(j, "files", receipt->policy_files);
 	json_open(j, "changes", '[');
-	for (size_t i = 0; i < kept(changes); i++) {
+	for (size_t i = 0; i < changes->kept; i++) {
 		json_open(j, NULL, '{');
 		json_uint(j, "sequence", changes->note[i].sequence);
 		json_text(j, "digest", changes->note[i].text);
@@ -82,7 +77,7 @@ static void put_notes(struct json *j, const char *key,
 		      const struct tally_notes *notes)
 {
 	json_open(j, key, '[');
-	for (size_t i = 0; i < kept(notes); i++) {
+	for (size_t i = 0; i < notes->kept; i++) {
 		const struct tally_note *note = &notes->note[i];
 
 		json_open(j, NULL, '{');
@@ -91,6 +86,8 @@ static void put_notes(struct json *j, const char *key,
 		json_text(j, "process", note->process);
 		if (note->pid)
 			json_uint(j, "pid", note->pid);
+		if (note->by_gate)
+			json_text(j, "from", "gate");
 		json_text(j, "text", note->text);
 		json_close(j, '}');
 	}

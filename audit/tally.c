@@ -190,8 +190,8 @@ static void add_bytes(struct tally *tally, const struct audit_event *event)
 		allowed.verdict = (struct verdict){ .allow = true };
 		row = row_of(tally, &allowed);
 	}
-	row->up += event->bytes_up;
-	row->down += event->bytes_down;
+	row->up = record_sum(row->up, event->bytes_up);
+	row->down = record_sum(row->down, event->bytes_down);
 }
 
 static void add_count(uint32_t *count, uint32_t n)
@@ -238,11 +238,13 @@ static void add_note(struct tally_notes *notes, uint64_t sequence,
 {
 	struct tally_note *note;
 
-	if (notes->total >= TALLY_NOTES) {
-		notes->total++;
+	notes->total++;
+	if (notes->kept == TALLY_NOTES ||
+	    (event->by_gate && notes->by_gate == TALLY_GATE_NOTES))
 		return;
-	}
-	note = &notes->note[notes->total++];
+	note = &notes->note[notes->kept++];
+	notes->by_gate += event->by_gate;
+	note->by_gate = event->by_gate;
 	note->sequence = sequence;
 	note->time_ms = event->time_ms;
 	note->pid = event->pid;
@@ -294,13 +296,14 @@ static void add_sums(struct tally_sums *sums, const struct audit_event *event)
 			add_verdict(sums, verdict);
 		break;
 	case EVENT_FLOW_CLOSE:
-		sums->up += event->bytes_up;
-		sums->down += event->bytes_down;
+		sums->up = record_sum(sums->up, event->bytes_up);
+		sums->down = record_sum(sums->down, event->bytes_down);
 		if (!verdict->allow && record_cuts(verdict->reason))
 			add_verdict(sums, verdict);
 		break;
 	case EVENT_PACKET:
-		sums->packets += event->count ? event->count : 1;
+		sums->packets = record_sum(sums->packets,
+					   event->count ? event->count : 1);
 		break;
 	default:
 		break;

@@ -34,18 +34,22 @@ struct tally_row {
 	uint64_t up, down;
 };
 
-/* What a receipt quotes: the first TALLY_NOTES of a kind. */
-#define TALLY_NOTES 64
+/* What a receipt quotes: the first TALLY_NOTES of a kind; of them at most so
+ * many that a gate told, which must not crowd out what is told of it. */
+#define TALLY_NOTES	 64
+#define TALLY_GATE_NOTES 32
 
 struct tally_note {
 	uint64_t sequence, time_ms;
 	uint32_t pid;	  /* 0: not known */
+	bool by_gate;	  /* it told it */
 	char process[32]; /* "" too */
 	char text[256];	  /* cut */
 };
 
 struct tally_notes {
 	uint64_t total;
+	unsigned kept, by_gate; /* how many of .note; how many of those */
 	struct tally_note note[TALLY_NOTES];
 };
 

@@ -147,6 +147,7 @@ static int take_message(struct ledger *ledger, struct link *link,
 	    seq <= link->taken || ledger->held.link == link ||
 	    (!link->warden && is_wardens(&event)))
 		return link_cut(ledger, link);
+	event.by_gate = !link->warden;
 	if (event.kind == EVENT_SESSION_CLOSE && !ledger->held.link) {
 		hold(&ledger->held, link, data, len);
 		return 1;

@@ -37,7 +37,7 @@ struct audit_event {
 	enum event_kind kind;
 	uint32_t sandbox;
 	uint64_t flow;	  /* joins the events of one connection; 0: none */
-	uint64_t time_ms; /* since the epoch; 0: the recorder sets it */
+	uint64_t time_ms; /* since the epoch; the recorder sets it */
 	struct verdict verdict;
 	enum door door;
 	const char *rule;      /* rule_origin() and */
@@ -61,6 +61,8 @@ struct audit_event {
 	const char *detail;  /* free text: why, or how it ended */
 	uint32_t pid;	     /* finding: the process that did it; 0: unknown */
 	const char *process; /* and its name */
+	bool by_gate; /* finding: of a gate, which may have been taken over;
+			 the recorder sets it */
 };
 
 /* Somebody who waits for something that the event loop will bring. It lives in

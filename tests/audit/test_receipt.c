@@ -158,17 +158,18 @@ static void test_notes(void **state)
 	(void)state;
 	memset(&sums, 0, sizeof(sums));
 	notes->total = 1000;
+	notes->kept = TALLY_NOTES;
 	for (size_t i = 0; i < TALLY_NOTES; i++) {
 		notes->note[i].sequence = i * 3;
 		notes->note[i].time_ms = UINT64_C(1775014138811);
 		memset(notes->note[i].text, '"', 255);
 	}
-	sums.ruleset.total = 1;
+	sums.ruleset.total = sums.ruleset.kept = 1;
 	sums.ruleset.note[0].sequence = 17;
 	sums.ruleset.note[0].pid = 4711;
 	strcpy(sums.ruleset.note[0].process, "nft");
 	strcpy(sums.ruleset.note[0].text, "</script>\x1b[31m");
-	sums.policy.total = 2;
+	sums.policy.total = sums.policy.kept = 2;
 	strcpy(sums.policy.note[1].text, HEX_A);
 	const json_t *p = read_back(&receipt, &statement);
 	assert_int_equal(number(p, "findings_total", NULL), 1000);
