@@ -9,6 +9,7 @@
 #include "cmd/ledger_end.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -32,10 +33,19 @@ static uint64_t counted(const struct msg_ledger_end *end)
 int ledger_end_packets(struct ledger_log *log)
 {
 	uint64_t recorded = log->tally.sums.packets, left;
+	char text[128];
 	int r = 0;
 
-	if (!log->end.counted || counted(&log->end) <= recorded)
+	if (!log->end.counted || counted(&log->end) == recorded)
 		return 0;
+	/* What was told too often may hide what was not told. */
+	if (counted(&log->end) < recorded) {
+		snprintf(text, sizeof(text),
+			 "%" PRIu64 " dropped packets are recorded, and the "
+			 "kernel counted %" PRIu64,
+			 recorded, counted(&log->end));
+		return ledger_log_finding(log, REASON_BYPASS, text);
+	}
 	log->unreported = counted(&log->end) - recorded;
 	for (left = log->unreported; left && r == 0;) {
 		struct audit_event event = {
