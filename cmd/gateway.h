@@ -99,6 +99,12 @@ int gateway_watch(struct gateway *gateway, char *reterr, size_t cap);
  * forwards? 0, or -errno and what differs in @reterr. */
 int gateway_verify_links(struct gateway *gateway, char *reterr, size_t cap);
 
+/* Takes the news of a .link_watch, which is @fd. 0 if there are none; 1 if
+ * there is reason to verify; -EBADMSG and what somebody did, in @reterr, though
+ * it may be undone by now; or -errno. */
+int gateway_link_news(struct gateway *gateway, int fd, char *reterr,
+		      size_t cap);
+
 /* Puts the rules back, as they are at a start: link and literal ranges of
  * @policy, no addresses of names. Verified. @ret_generation: all commits up to
  * that one are done away with. 0, or -errno and why in @reterr. */

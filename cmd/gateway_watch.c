@@ -75,6 +75,18 @@ int gateway_verify_links(struct gateway *g, char *reterr, size_t cap)
 	return err;
 }
 
+int gateway_link_news(struct gateway *g, int fd, char *reterr, size_t cap)
+{
+	const size_t side =
+		fd == g->link_watch[SANDBOX_SIDE] ? SANDBOX_SIDE : GATEWAY_SIDE;
+	char what[300] = "";
+	int got = link_view_changed(fd, g->view[side], what, sizeof(what));
+
+	if (got == -EBADMSG)
+		snprintf(reterr, cap, "%s: %s", side_name[side], what);
+	return got;
+}
+
 /* The link's elements, and what the policy allows as addresses. */
 static int put_back(struct gateway *g, const struct policy *policy)
 {

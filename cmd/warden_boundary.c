@@ -27,7 +27,6 @@
 #include "cmd/warden.h"
 #include "cmd/warden_give.h"
 #include "firewall/watch.h"
-#include "launch/link_view.h"
 
 #define LOOK_S	   2
 #define DIFFER_MAX 480
@@ -204,15 +203,21 @@ static void look_at_links(struct warden *w)
 	broken(w, text);
 }
 
-/* Looks only where there is news. */
+/* Looks only where there is news. What was there for a moment may have let
+ * something out meanwhile. */
 static void take_links(struct warden *w, int fd)
 {
-	int got = link_view_changed(fd);
+	char did[DIFFER_MAX] = "", text[DIFFER_MAX + 100];
+	int got = gateway_link_news(w->gateway, fd, did, sizeof(did));
 
-	if (got < 0)
+	if (got < 0 && got != -EBADMSG)
 		broken(w, "the watch over the links failed");
 	else if (got)
 		look_at_links(w);
+	if (got != -EBADMSG || w->watched.held == BOUNDARY_BROKEN)
+		return;
+	snprintf(text, sizeof(text), "the boundary was changed: in %s", did);
+	broken(w, text);
 }
 
 static void on_links(evutil_socket_t fd, short what, void *arg)

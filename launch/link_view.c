@@ -2,8 +2,9 @@
  *
  * link_view.c - sorted lines of text, made of five dumps.
  *
- * Only the two views are compared, never a message with a state: the kernel
- * tells many things that change nothing, and its messages may get lost.
+ * Two views are compared, as messages may get lost; and each message is held
+ * against the view of the beginning, as what it tells of may be gone again
+ * before anybody looks.
  */
 #include "launch/link_view.h"
 
@@ -24,9 +25,10 @@
 #include "base/cleanup.h"
 #include "launch/rtnl.h"
 
-#define LINE	  160
-#define LINES_MAX 256 /* more is nothing that we made */
-#define TRIES	  8
+#define LINE	    160
+#define LINES_MAX   256 /* more is nothing that we made */
+#define TRIES	    8
+#define MESSAGE_MAX 16384
 
 struct link_view {
 	size_t n, interfaces;
@@ -295,18 +297,76 @@ int link_view_listen(int fd)
 	return 0;
 }
 
-int link_view_changed(int fd)
+static bool has_line(const struct link_view *view, const char *line)
 {
-	uint8_t drop[4096];
-	int any = 0;
+	return bsearch(line, view->line, view->n, LINE, by_text);
+}
+
+/* What a message is about, as a line of a view; none if it is about what a view
+ * leaves out. */
+static void take_message(const struct nlmsghdr *nlh, struct link_view *ret)
+{
+	ret->n = ret->interfaces = 0;
+	/* Each part has three types: new, gone, and the question. */
+	for (size_t i = 0; i < ARRAY_SIZE(part); i++)
+		if ((nlh->nlmsg_type | 3) == (part[i].type | 3) &&
+		    mnl_nlmsg_get_payload_len(nlh) >= part[i].len) {
+			part[i].cb(nlh, ret);
+			return;
+		}
+}
+
+/* Nobody but the kernel makes and takes back; but what it tells in passing of
+ * that which is as it was, is no change. */
+static bool is_change(const struct nlmsghdr *nlh, const struct link_view *was,
+		      char *reterr, size_t cap)
+{
+	const bool gone = (nlh->nlmsg_type & 3) == (RTM_DELLINK & 3);
+	struct link_view now;
+
+	take_message(nlh, &now);
+	if (!now.n || has_line(was, now.line[0]) != gone)
+		return false;
+	snprintf(reterr, cap, "there was %s: %s",
+		 gone ? "for a moment no longer" : "for a moment", now.line[0]);
+	return true;
+}
+
+/* Of one datagram. */
+static bool find_change(const uint8_t *data, int len,
+			const struct link_view *was, char *reterr, size_t cap)
+{
+	const struct nlmsghdr *nlh = (const void *)data;
+
+	for (; mnl_nlmsg_ok(nlh, len); nlh = mnl_nlmsg_next(nlh, &len))
+		if (is_change(nlh, was, reterr, cap))
+			return true;
+	return false;
+}
+
+int link_view_changed(int fd, const struct link_view *was, char *reterr,
+		      size_t cap)
+{
+	uint8_t buf[MESSAGE_MAX] __attribute__((aligned(8)));
+	struct sockaddr_nl from;
+	int found = 0;
 
 	for (;;) {
-		if (recv(fd, drop, sizeof(drop), MSG_DONTWAIT) >= 0 ||
-		    errno == ENOBUFS)
-			any = 1;
-		else if (errno == EAGAIN)
-			return any;
-		else if (errno != EINTR)
+		socklen_t from_len = sizeof(from);
+		ssize_t n = recvfrom(fd, buf, sizeof(buf), MSG_DONTWAIT,
+				     (struct sockaddr *)&from, &from_len);
+
+		if (n < 0 && errno == EAGAIN)
+			return found;
+		if (n < 0 && errno != EINTR && errno != ENOBUFS)
 			return -errno;
+		if (n < 0 && errno == ENOBUFS && found >= 0) {
+			snprintf(reterr, cap, "more than could be watched");
+			found = -EBADMSG;
+		}
+		if (n < 0 || from.nl_pid || found < 0)
+			continue;
+		found = find_change(buf, (int)n, was, reterr, cap) ? -EBADMSG
+								   : 1;
 	}
 }

@@ -26,8 +26,10 @@ int link_view_compare(const struct link_view *was, const struct link_view *is,
 
 /* Listens on @fd for changes of all that. 0 or -errno. */
 int link_view_listen(int fd);
-/* Takes what there is to be read: 1 if there was something, or more than it
- * could hold; 0; or -errno. */
-int link_view_changed(int fd);
+/* Takes what there is to be read. 0 if there was nothing; 1 if there is reason
+ * to look again; -EBADMSG if something was not as in @was, which may be over by
+ * now, and what; or -errno. */
+int link_view_changed(int fd, const struct link_view *was, char *reterr,
+		      size_t cap);
 
 #endif

@@ -22,7 +22,6 @@
 #include "cmd/warden.h"
 #include "cmd/warden_give.h"
 #include "firewall/watch.h"
-#include "launch/link_view.h"
 
 static char notes[4096], texts[4096];
 static struct warden w;
@@ -135,11 +134,16 @@ int watch_read(int fd, struct watch_change *ret)
 	return n == sizeof(*ret) ? 1 : -EIO;
 }
 
-int link_view_changed(int fd)
+/* "x": news; "y": of what is undone by now. */
+int gateway_link_news(struct gateway *g, int fd, char *reterr, size_t cap)
 {
-	char byte;
+	char byte = 0;
 
-	return read(fd, &byte, 1) == 1;
+	(void)g;
+	if (read(fd, &byte, 1) != 1)
+		return 0;
+	snprintf(reterr, cap, "there: it was an interface");
+	return byte == 'y' ? -EBADMSG : 1;
 }
 
 static void commit(uint32_t generation, uint32_t pid)
@@ -298,6 +302,17 @@ static void test_changed_meanwhile(void **state)
 				   "stop verify finding restore stop failed");
 }
 
+/* It let something out while it was there, maybe. */
+static void test_links_undone(void **state)
+{
+	(void)state;
+	assert_int_equal(write(links, "y", 1), 1);
+	turn();
+	assert_string_equal(notes, "links stop failed");
+	has("in there: it was an interface");
+	assert_int_equal(warden_held(&w), BOUNDARY_BROKEN);
+}
+
 static void test_links(void **state)
 {
 	(void)state;
@@ -394,6 +409,7 @@ int main(void)
 		TEST(test_not_put_back),
 		TEST(test_changed_meanwhile),
 		TEST(test_links),
+		TEST(test_links_undone),
 		TEST(test_looks),
 		TEST(test_end),
 		TEST(test_quiet_end),

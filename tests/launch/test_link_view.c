@@ -109,6 +109,12 @@ static int compare(const struct pair *p, char *text, size_t cap)
 	return r;
 }
 
+static int news(const struct pair *p, char *text, size_t cap)
+{
+	text[0] = '\0';
+	return link_view_changed(p->watch, p->view, text, cap);
+}
+
 /* Each is seen, told, and nothing is left of it when it was taken back. */
 static void test_changes(void **state)
 {
@@ -154,16 +160,22 @@ static void test_changes(void **state)
 	char text[1024];
 
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
-		assert_int_equal(link_view_changed(p->watch), 0);
+		assert_int_equal(news(p, text, sizeof(text)), 0);
 		run(&p->here, row[i].make);
-		assert_int_equal(link_view_changed(p->watch), 1);
+		assert_int_equal(news(p, text, sizeof(text)), -EBADMSG);
+		if (strncmp(text, "there was for a moment", 22) != 0)
+			fail_msg("%s: %s", row[i].make, text);
 		assert_int_equal(compare(p, text, sizeof(text)), -EBADMSG);
 		if (!strstr(text, row[i].text))
 			fail_msg("%s: %s", row[i].make, text);
 		run(&p->here, row[i].back);
-		assert_int_equal(link_view_changed(p->watch), 1);
+		news(p, text, sizeof(text));
 		if (compare(p, text, sizeof(text)))
 			fail_msg("%s: %s", row[i].back, text);
+		/* Both before anybody looks. */
+		run(&p->here, row[i].make);
+		run(&p->here, row[i].back);
+		assert_int_equal(news(p, text, sizeof(text)), -EBADMSG);
 	}
 }
 
@@ -184,11 +196,12 @@ static void test_noise(void **state)
 		      "sp0; ip link set sp0 mtu 1400");
 	if (compare(p, text, sizeof(text)))
 		fail_msg("%s", text);
-	link_view_changed(p->watch);
+	if (news(p, text, sizeof(text)) != 1)
+		fail_msg("%s", text);
 	/* A look is no news. */
 	run(&p->here, "(ip link; ip addr; ip route; ip rule; ip -6 route) >"
 		      "/dev/null");
-	assert_int_equal(link_view_changed(p->watch), 0);
+	assert_int_equal(news(p, text, sizeof(text)), 0);
 }
 
 static void test_gone(void **state)
@@ -198,7 +211,7 @@ static void test_gone(void **state)
 
 	assert_int_equal(link_view_interfaces(p->view), 2);
 	run(&p->there, "ip link del eth0");
-	assert_int_equal(link_view_changed(p->watch), 1);
+	assert_int_equal(news(p, text, sizeof(text)), -EBADMSG);
 	assert_int_equal(compare(p, text, sizeof(text)), -EBADMSG);
 	assert_non_null(strstr(text, "there is no longer: address 198.19.0.1"));
 	assert_non_null(strstr(text, "there is no longer: interface 2 sp0"));
@@ -215,7 +228,7 @@ static void test_many(void **state)
 	run(&p->here, "for i in $(seq 400); do echo addr add "
 		      "10.$((i / 250)).$((i % 250)).1/32 dev sp0; done | "
 		      "ip -b -");
-	assert_int_equal(link_view_changed(p->watch), 1);
+	assert_int_equal(news(p, text, sizeof(text)), -EBADMSG);
 	assert_int_equal(compare(p, text, sizeof(text)), -EBADMSG);
 }
 
@@ -227,7 +240,7 @@ static void test_errors(void **state)
 	(void)state;
 	assert_int_equal(pipe(pair), 0);
 	assert_int_equal(link_view_listen(pair[0]), -ENOTSOCK);
-	assert_int_equal(link_view_changed(pair[0]), -ENOTSOCK);
+	assert_int_equal(link_view_changed(pair[0], NULL, NULL, 0), -ENOTSOCK);
 	assert_int_equal(link_view_read(pair[0], &view), -ENOTSOCK);
 	close(pair[0]);
 	close(pair[1]);
