@@ -109,7 +109,9 @@ class Verify(unittest.TestCase):
         self.assertEqual((status, err), (2, ""), out)
         self.assertEqual([x.split()[:2] for x in out.splitlines()],
                          [["holds", "one"], ["incomplete", "three"],
-                          ["holds", "two"], ["holds", "two/earlier-000001"]])
+                          ["holds", "two"], ["holds", "two/earlier-000001"],
+                          ["There", "is"]])
+        self.assertIn("\nThere is no log of all sessions (host): ", out)
         os.unlink(home + "/two/earlier-000001/checkpoints")
         status, out, err = self.run_it(home, "--key", self.key, "--json")
         self.assertEqual((status, err), (1, ""))
@@ -129,6 +131,19 @@ class Verify(unittest.TestCase):
         found = json.loads(out)
         self.assertEqual((status, found["verdict"]), (1, "holds"))
         self.assertEqual(found["earlier"][0]["verdict"], "broken")
+
+    def test_killed_as_it_ended(self):
+        """Closed, but neither a last checkpoint nor a receipt."""
+        path = make(self.top + "/killed", receipt=0)
+        with open(path + "/checkpoints", encoding="utf-8") as f:
+            notes = f.read().splitlines(True)
+        with open(path + "/checkpoints", "w", encoding="utf-8") as f:
+            f.write("".join(notes[:-5]))
+        status, out, err = self.run_it(path, "--key", self.key)
+        self.assertEqual((status, err), (2, ""), out)
+        self.assertIn("but its last records are not signed: it was killed as "
+                      "it ended, or somebody removed", out)
+        self.assertIn("but there is no receipt", out)
 
     def test_another_session_in_its_place(self):
         other = "20261121T130000Z-abcdefabcd"
