@@ -385,7 +385,7 @@ int warden_finish(struct warden *w, const struct audit_event *last,
 	/* Not all of it: a long table, of which one row or two get used. */
 	ret_tally->rows = 0;
 	ret_tally->records = 0;
-	end->receipt = false;
+	end->receipt = end->tallied = false;
 	drop_events(w);
 	end_child(&w->gate, GATE_END_MS);
 	if (last) {
@@ -399,6 +399,7 @@ int warden_finish(struct warden *w, const struct audit_event *last,
 		err = warden_take_tally(w, end, ret_tally);
 	/* With its tally sent, all is on the disk: it needs no time to end, and
 	 * warden_close() takes its status later. */
+	end->tallied = !err;
 	if (!err)
 		kill(w->ledger.pid, SIGKILL);
 	else
