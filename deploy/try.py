@@ -93,6 +93,8 @@ def main():
         print("\npackets that the forbidden hosts saw:", len(seen))
         for line in seen:
             print("  " + line)
+        print("\nwhat the log can prove:", flush=True)
+        subprocess.run([*drop, BINARY, "verify", logs], check=False)
     subprocess.run(["rm", "-rf", work], check=False)
     return status if not seen else 1
 

@@ -46,7 +46,8 @@ static bool make(enum event_kind kind, unsigned i, struct audit_event *ret)
 		ret->host = ret->sni = ret->detail = ret->process = text;
 		ret->rule = ret->rule_text = ret->protocol = text;
 		ret->dst_port = 0;
-		ret->dst_ip.len = 0;
+		if (kind != EVENT_PACKET)
+			ret->dst_ip.len = 0;
 		ret->pid = i * 1000;
 	}
 	return i < 2 * ARRAY_SIZE(texts);
