@@ -312,9 +312,9 @@ static void print_json_one(const char *path, const struct verify_result *result,
 		die(EXIT_SALLYPORT, "%s: the receipt is too long", path);
 	/* Its last bracket has to wait. */
 	printf("%.*s", (int)j.len - 1, buf);
-	if (count) {
+	if (count || result->quotes_earlier) {
 		printf(",\"earlier_fits\":%s,\"earlier\":[",
-		       fits ? "true" : "false");
+		       fits && count ? "true" : "false");
 		print_json_rows(earlier, count);
 		putchar(']');
 	}

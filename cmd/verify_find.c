@@ -3,12 +3,15 @@
  * verify_find.c - which directory is verified: of a session, or of all.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "audit/log_dir.h"
+#include "audit/verify_read.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/log_find.h"
@@ -27,8 +30,11 @@ static bool has(const char *dir, const char *name)
 /* From a log of all sessions to what it is about. */
 static void leave_host(char dir[PATH_MAX])
 {
-	while (verify_is_host(dir) && strlen(dir) + sizeof("/..") <= PATH_MAX)
-		strcat(dir, "/..");
+	size_t len;
+
+	while (verify_is_host(dir) &&
+	       (len = strlen(dir)) + sizeof("/..") <= PATH_MAX)
+		memcpy(dir + len, "/..", sizeof("/.."));
 }
 
 /* Cuts the file off: what matters is the directory. */
@@ -73,6 +79,7 @@ void verify_find_home(const struct verify_command *command, char ret[PATH_MAX])
 /* Any of its files makes it one: the log may be what is missing. */
 bool verify_is_session(const char *dir)
 {
-	return has(dir, LOG_DIR_RECORDS) || has(dir, LOG_DIR_CHECKPOINTS) ||
-	       has(dir, LOG_DIR_RECEIPT);
+	AUTO_FD int fd = open(dir, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+
+	return fd >= 0 && verify_has_log(fd);
 }

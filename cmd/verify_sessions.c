@@ -4,12 +4,15 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "audit/hostlog.h"
+#include "audit/log_dir.h"
+#include "audit/verify_read.h"
 #include "base/cleanup.h"
 #include "cmd/verify.h"
 
@@ -39,31 +42,26 @@ static int add(struct list *list, const char *parent, const char *name)
 }
 
 /* Any of the files makes it one: the log may be what is missing. */
-static bool has_log(const char *dir, const char *name)
+static bool has_log(const char *parent, const char *name)
 {
-	static const char *const files[] = { LOG_DIR_RECORDS, LOG_DIR_RECEIPT,
-					     LOG_DIR_CHECKPOINTS };
 	char path[PATH_MAX];
-	struct stat st;
+	int len = snprintf(path, sizeof(path), "%s/%s", parent, name);
+	AUTO_FD int dir =
+		len < PATH_MAX ? open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+			       : -1;
 
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		int len = snprintf(path, sizeof(path), "%s/%s/%s", dir, name,
-				   files[i]);
-
-		if (len < PATH_MAX && lstat(path, &st) == 0)
-			return true;
-	}
-	return false;
+	return dir >= 0 && verify_has_log(dir);
 }
 
-/* The log of all sessions is none of them. */
+/* The log of all sessions is none of them; nor is a session one that only looks
+ * like it. */
 static bool is_host(const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 	int len = snprintf(path, sizeof(path), "%s/%s", dir, name);
 
-	return strcmp(name, HOSTLOG_DIR) == 0 ||
-	       (len < PATH_MAX && verify_is_host(path));
+	return strncmp(name, HOSTLOG_DIR, strlen(HOSTLOG_DIR)) == 0 &&
+	       len < PATH_MAX && verify_is_host(path);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)

@@ -154,6 +154,46 @@ class Verify(unittest.TestCase):
         self.assertIn(f"{other}: other_session: the directory of this session "
                       f"has session {ID} in it", out)
 
+    def test_only_what_was_here_before(self):
+        # Whoever takes the newest log away leaves the one before it, which
+        # holds; or puts another one below.
+        home = self.top + "/place"
+        make(home)
+        make(home + "/earlier-000001", session="20261121T110000Z-0000000000")
+        for name in os.listdir(home):
+            if name != "earlier-000001":
+                os.unlink(home + "/" + name)
+        for path, told in ((home, "audit.jsonl: unreadable: the records: it "
+                            "is missing"), (self.top, "broken      place ")):
+            status, out, err = self.run_it(path, "--key", self.key)
+            self.assertEqual((status, err), (1, ""), out)
+            self.assertIn(told, out)
+        os.rename(home + "/earlier-000001", home + "/earlier-000002")
+        self.assertEqual(self.run_it(home, "--key", self.key)[0], 1)
+        shutil.rmtree(home)
+        for name in ("session.vkey", "audit.jsonl.000001",
+                     "receipt.dsse.json.new"):
+            make(home + "/" + ID)
+            with open(home + "/" + name, "wb"):
+                pass
+            self.assertEqual(self.run_it(home, "--key", self.key)[0], 1, name)
+            shutil.rmtree(home)
+
+    def test_no_session_is_passed_over(self):
+        # The logs of all sessions lie beside the sessions; their names hide
+        # nothing.
+        home = self.top + "/home"
+        os.mkdir(home + "/host")
+        os.mkdir(home + "/host-0123abcd")
+        self.assertEqual(self.run_it(home, "--key", self.key)[0], 0)
+        for name in ("host", "host-0123abcd"):
+            shutil.rmtree(f"{home}/{name}")
+            make(f"{home}/{name}")
+            os.unlink(f"{home}/{name}/checkpoints")
+            status, out, err = self.run_it(home, "--key", self.key)
+            self.assertEqual((status, err), (1, ""), (name, out))
+            shutil.rmtree(f"{home}/{name}")
+
     def test_what_was_here_before(self):
         old = make(self.top + "/old", parts=1,
                    session="20261121T110000Z-0000000000")
@@ -161,6 +201,10 @@ class Verify(unittest.TestCase):
         status, out, err = self.run_it(path, "--key", self.key)
         self.assertEqual((status, err), (0, ""))
         self.assertIn("but a log of 300 records was in this place", out)
+        status, out, err = self.run_it(path, "--key", self.key, "--json")
+        found = json.loads(out)
+        self.assertEqual((status, found["earlier_fits"], found["earlier"]),
+                         (0, False, []))
         shutil.copytree(old, path + "/earlier-000001")
         status, out, err = self.run_it(path, "--key", self.key)
         self.assertEqual((status, err), (0, ""), out)
