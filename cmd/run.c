@@ -331,7 +331,7 @@ static int finish(struct run *run)
 		log_err("the command was ended after its time limit");
 	if (!run->options.quiet)
 		summary_print(
-			stderr, &tally,
+			stderr, end.tallied ? &tally : NULL,
 			&(struct summary){ .policy = run->session.policy_text,
 					   .log = run->session.log,
 					   .dir = run->session.dir,

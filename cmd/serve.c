@@ -190,7 +190,7 @@ static int finish(struct serve *serve)
 			strerror(-err));
 	if (!serve->options.quiet)
 		summary_print(
-			stderr, &tally,
+			stderr, end.tallied ? &tally : NULL,
 			&(struct summary){ .policy = serve->session.policy_text,
 					   .log = serve->session.log,
 					   .dir = serve->session.dir,

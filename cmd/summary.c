@@ -283,9 +283,12 @@ static void print_evidence(FILE *out, const struct tally *tally,
 
 	if (summary->boundary)
 		fprintf(out, "boundary: %s\n", held[summary->held]);
-	if (summary->log)
+	if (summary->log && tally)
 		fprintf(out, "log: %s (%llu records)\n", summary->log,
 			(unsigned long long)tally->records);
+	else if (summary->log)
+		fprintf(out, "log: %s (what was recorded is there)\n",
+			summary->log);
 	if (!summary->dir)
 		return;
 	if (!summary->receipt) {
@@ -308,8 +311,10 @@ static void print_table(FILE *out, const struct tally *tally,
 	char text[512];
 
 	fprintf(out, "sallyport: %s\n",
-		n ? "what left, and what did not"
-		  : "nothing was reached, nothing was refused");
+		!tally ? "what was reached and refused is not known, as the "
+			 "ledger did not come to its end"
+		: n    ? "what left, and what did not"
+		       : "nothing was reached, nothing was refused");
 	print_sections(out, rows, n);
 	if (summary->policy)
 		fprintf(out, "policy: %s\n",
@@ -382,6 +387,24 @@ static void json_evidence(struct json *j, const struct summary *summary)
 	json_text(j, "receipt", path);
 }
 
+static void json_sections(struct json *j, const struct tally *tally,
+			  const struct tally_row *rows, size_t n)
+{
+	if (!tally) {
+		/* An empty list would say that there was nothing. */
+		json_members(j, "\"records\":null,\"reached\":null,"
+				"\"would_be_refused\":null,\"refused\":null,"
+				"\"findings\":null,\"policy_changes\":null");
+		return;
+	}
+	json_uint(j, "records", tally->records);
+	json_section(j, "reached", REACHED, rows, n);
+	json_section(j, "would_be_refused", OBSERVED, rows, n);
+	json_section(j, "refused", REFUSED, rows, n);
+	json_section(j, "findings", FINDINGS, rows, n);
+	json_section(j, "policy_changes", POLICY, rows, n);
+}
+
 static void print_json(FILE *out, const struct tally *tally,
 		       const struct tally_row *rows, size_t n,
 		       const struct summary *summary)
@@ -399,12 +422,7 @@ static void print_json(FILE *out, const struct tally *tally,
 	json_text(&j, "policy", summary->policy);
 	json_text(&j, "log", summary->log);
 	json_evidence(&j, summary);
-	json_uint(&j, "records", tally->records);
-	json_section(&j, "reached", REACHED, rows, n);
-	json_section(&j, "would_be_refused", OBSERVED, rows, n);
-	json_section(&j, "refused", REFUSED, rows, n);
-	json_section(&j, "findings", FINDINGS, rows, n);
-	json_section(&j, "policy_changes", POLICY, rows, n);
+	json_sections(&j, tally, rows, n);
 	json_close(&j, '}');
 	/* Half a text would be no JSON. */
 	if (j.full)
@@ -417,7 +435,7 @@ void summary_print(FILE *out, const struct tally *tally,
 		   const struct summary *summary, bool json)
 {
 	AUTO_FREE struct tally_row *rows = calloc(TALLY_MAX, sizeof(*rows));
-	size_t n = rows ? fold(tally, rows) : 0;
+	size_t n = rows && tally ? fold(tally, rows) : 0;
 
 	if (!rows)
 		fprintf(out, json ? "{}\n" : "no memory for the summary\n");

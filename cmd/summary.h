@@ -21,9 +21,13 @@ struct summary {
 	bool receipt;
 };
 
-/* A table: hosts reached, what was refused, why and how to allow it, findings,
+/* @tally may be NULL: nobody knows, and then nothing is claimed.
+ *
+ * A table: hosts reached, what was refused, why and how to allow it, findings,
  * what the policy is, whether the boundary held, where the log and the receipt
- * are. With @json one line of JSON that has every row. */
+ * are. With @json one line of JSON that has every row; what is not known is
+ * null.
+ */
 void summary_print(FILE *out, const struct tally *tally,
 		   const struct summary *summary, bool json);
 

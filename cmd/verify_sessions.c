@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "audit/hostlog_dir.h"
+#include "audit/hostlog.h"
 #include "audit/log_dir.h"
 #include "audit/verify_read.h"
 #include "base/cleanup.h"
@@ -41,15 +41,7 @@ static int add(struct list *list, const char *parent, const char *name)
 	return 0;
 }
 
-static bool has(int dir, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Any of the files makes it one: the log may be what is missing. Those of all
- * sessions have names of their own, and a key that is no session's. */
+/* Any of the files makes it one: the log may be what is missing. */
 static bool has_log(const char *parent, const char *name)
 {
 	char path[PATH_MAX];
@@ -58,10 +50,18 @@ static bool has_log(const char *parent, const char *name)
 		len < PATH_MAX ? open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
 			       : -1;
 
-	if (dir < 0 || !verify_has_log(dir))
-		return false;
-	return strncmp(name, HOSTLOG_DIR, strlen(HOSTLOG_DIR)) != 0 ||
-	       !has(dir, HOSTLOG_VKEY) || has(dir, LOG_DIR_VKEY);
+	return dir >= 0 && verify_has_log(dir);
+}
+
+/* The log of all sessions is none of them; nor is a session one that only looks
+ * like it. */
+static bool is_host(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	int len = snprintf(path, sizeof(path), "%s/%s", dir, name);
+
+	return strncmp(name, HOSTLOG_DIR, strlen(HOSTLOG_DIR)) == 0 &&
+	       len < PATH_MAX && verify_is_host(path);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -78,7 +78,7 @@ static int consider(struct list *list, const char *top, const char *below,
 	char inner[PATH_MAX];
 	int len, r;
 
-	if (*name == '.' || !has_log(dir, name))
+	if (*name == '.' || is_host(dir, name) || !has_log(dir, name))
 		return 0;
 	r = add(list, below, name);
 	len = snprintf(inner, sizeof(inner), "%s%s%s", below, *below ? "/" : "",
@@ -144,24 +144,33 @@ static bool is_id(const char *name)
 	return true;
 }
 
-void verify_check_name(const char *dir, struct verify_result *result)
+void verify_add_problem(struct verify_result *result, enum verify_fault fault,
+			const char *file, const char *text)
 {
-	AUTO_FREE char *real = realpath(dir, NULL);
-	const char *slash = real ? strrchr(real, '/') : NULL;
 	struct verify_problem *problem;
 
-	if (!slash || !is_id(slash + 1) || !*result->session ||
-	    strcmp(slash + 1, result->session) == 0)
-		return;
 	result->verdict = VERIFY_BROKEN;
 	if (result->problems++ >= VERIFY_PROBLEMS_MAX)
 		return;
 	problem = &result->problem[result->problems - 1];
-	*problem = (struct verify_problem){ .fault = VERIFY_OTHER_SESSION };
-	snprintf(problem->file, sizeof(problem->file), "%s", slash + 1);
-	snprintf(problem->text, sizeof(problem->text),
+	*problem = (struct verify_problem){ .fault = fault };
+	snprintf(problem->file, sizeof(problem->file), "%s", file);
+	snprintf(problem->text, sizeof(problem->text), "%s", text);
+}
+
+void verify_check_name(const char *dir, struct verify_result *result)
+{
+	AUTO_FREE char *real = realpath(dir, NULL);
+	const char *slash = real ? strrchr(real, '/') : NULL;
+	char text[160];
+
+	if (!slash || !is_id(slash + 1) || !*result->session ||
+	    strcmp(slash + 1, result->session) == 0)
+		return;
+	snprintf(text, sizeof(text),
 		 "the directory of this session has session %s in it",
 		 result->session);
+	verify_add_problem(result, VERIFY_OTHER_SESSION, slash + 1, text);
 }
 
 bool verify_fits(const struct verify_result *result,

@@ -126,12 +126,17 @@ static void drop_event(struct event **event)
 	*event = NULL;
 }
 
-static void reap(struct child *child)
+/* Whether it ended of its own accord, and well. */
+static bool reap(struct child *child)
 {
-	if (child->pid > 0)
-		waitpid(child->pid, NULL, 0);
+	int status = -1;
+	bool well = child->pid > 0 &&
+		    waitpid(child->pid, &status, 0) == child->pid &&
+		    WIFEXITED(status) && WEXITSTATUS(status) == 0;
+
 	child->pid = -1;
 	child_close(child);
+	return well;
 }
 
 /* Three in a minute: something kills it as fast as we start it. */
@@ -352,19 +357,30 @@ static void drop_events(struct warden *w)
 }
 
 /* Closing its socket tells it to end; it may take a while over its last
- * records. */
-static void end_child(struct child *child, int timeout_ms)
+ * records. False: it died, before or of that. */
+static bool end_child(struct child *child, int timeout_ms)
 {
 	struct pollfd died = { .fd = child->pidfd, .events = POLLIN };
 
 	if (child->pid <= 0)
-		return;
+		return true;
 	close_fd(&child->sock);
 	if (poll(&died, 1, timeout_ms) <= 0) {
 		log_warn("a child did not end in time; killed");
 		kill(child->pid, SIGKILL);
 	}
-	reap(child);
+	return reap(child);
+}
+
+/* Its death may be unseen yet when the command ends. What it would have said of
+ * the ends of its flows is missing then. */
+static void end_gate(struct warden *w)
+{
+	if (end_child(&w->gate, GATE_END_MS))
+		return;
+	log_warn("the gate died as the session ended");
+	warden_finding(w, "the gate died as the session ended: how its last "
+			  "flows ended is not recorded");
 }
 
 /* What was written has its place on the disk; the receipt gets its name. */
@@ -385,9 +401,9 @@ int warden_finish(struct warden *w, const struct audit_event *last,
 	/* Not all of it: a long table, of which one row or two get used. */
 	ret_tally->rows = 0;
 	ret_tally->records = 0;
-	end->receipt = false;
+	end->receipt = end->tallied = false;
 	drop_events(w);
-	end_child(&w->gate, GATE_END_MS);
+	end_gate(w);
 	if (last) {
 		err = warden_tell_end(w, end);
 		if (!err)
@@ -399,6 +415,7 @@ int warden_finish(struct warden *w, const struct audit_event *last,
 		err = warden_take_tally(w, end, ret_tally);
 	/* With its tally sent, all is on the disk: it needs no time to end, and
 	 * warden_close() takes its status later. */
+	end->tallied = !err;
 	if (!err)
 		kill(w->ledger.pid, SIGKILL);
 	else

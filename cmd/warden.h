@@ -91,6 +91,7 @@ struct warden_end {
 	/* Out: */
 	enum boundary_held held;
 	bool receipt; /* there is one */
+	bool tallied; /* the tally is all of it, not what came before it died */
 };
 
 /* Ends the gate, then, after the facts of @end and the record @last, the

@@ -109,7 +109,9 @@ class Verify(unittest.TestCase):
         self.assertEqual((status, err), (2, ""), out)
         self.assertEqual([x.split()[:2] for x in out.splitlines()],
                          [["holds", "one"], ["incomplete", "three"],
-                          ["holds", "two"], ["holds", "two/earlier-000001"]])
+                          ["holds", "two"], ["holds", "two/earlier-000001"],
+                          ["There", "is"]])
+        self.assertIn("\nThere is no log of all sessions (host): ", out)
         os.unlink(home + "/two/earlier-000001/checkpoints")
         status, out, err = self.run_it(home, "--key", self.key, "--json")
         self.assertEqual((status, err), (1, ""))
@@ -129,6 +131,19 @@ class Verify(unittest.TestCase):
         found = json.loads(out)
         self.assertEqual((status, found["verdict"]), (1, "holds"))
         self.assertEqual(found["earlier"][0]["verdict"], "broken")
+
+    def test_killed_as_it_ended(self):
+        """Closed, but neither a last checkpoint nor a receipt."""
+        path = make(self.top + "/killed", receipt=0)
+        with open(path + "/checkpoints", encoding="utf-8") as f:
+            notes = f.read().splitlines(True)
+        with open(path + "/checkpoints", "w", encoding="utf-8") as f:
+            f.write("".join(notes[:-5]))
+        status, out, err = self.run_it(path, "--key", self.key)
+        self.assertEqual((status, err), (2, ""), out)
+        self.assertIn("but its last records are not signed: it was killed as "
+                      "it ended, or somebody removed", out)
+        self.assertIn("but there is no receipt", out)
 
     def test_another_session_in_its_place(self):
         other = "20261121T130000Z-abcdefabcd"
@@ -168,11 +183,8 @@ class Verify(unittest.TestCase):
         # The logs of all sessions lie beside the sessions; their names hide
         # nothing.
         home = self.top + "/home"
-        for name in ("host", "host-0123abcd"):
-            os.mkdir(home + "/" + name)
-            for file in ("audit.jsonl", "checkpoints", "host.vkey", "tree"):
-                with open(f"{home}/{name}/{file}", "wb"):
-                    pass
+        os.mkdir(home + "/host")
+        os.mkdir(home + "/host-0123abcd")
         self.assertEqual(self.run_it(home, "--key", self.key)[0], 0)
         for name in ("host", "host-0123abcd"):
             shutil.rmtree(f"{home}/{name}")

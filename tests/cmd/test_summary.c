@@ -214,6 +214,29 @@ static void test_empty(void **state)
 	assert_has(text, "log: ");
 }
 
+/* The ledger died: an empty table would be a claim. */
+static void test_unknown(void **state)
+{
+	static const char *const all[] = {
+		"records", "reached",  "would_be_refused",
+		"refused", "findings", "policy_changes",
+	};
+	AUTO_FREE char *text = print(NULL, false);
+	AUTO_FREE char *line = print(NULL, true);
+	json_t *json = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+
+	(void)state;
+	assert_has(text,
+		   "sallyport: what was reached and refused is not known");
+	assert_null(strstr(text, "nothing"));
+	assert_null(strstr(text, " records)"));
+	assert_has(text, "log: /var/log/sallyport/x/audit.jsonl (what");
+	assert_non_null(json);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		assert_true(json_is_null(json_object_get(json, all[i])));
+	json_decref(json);
+}
+
 static void test_evidence(void **state)
 {
 	static const struct {
@@ -333,6 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_table),
 		TEST(test_empty),
+		TEST(test_unknown),
 		TEST(test_evidence),
 		TEST(test_many_are_folded),
 		TEST(test_json),

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of the gate, the ledger and the warden, at random moments under load:
-whatever reached the server has its record."""
+whatever reached the server has its record, what is left of the log verifies up
+to its last checkpoint, and the receipt, or that there is none, says what
+happened."""
+import base64
 import concurrent.futures
+import json
 import os
 import random
 import signal
@@ -10,6 +14,7 @@ import threading
 import time
 
 from harness import check, descendants
+from test_hostlog import World
 from witness import CLIENT, Witness, policy, read_log, unrecorded
 
 AT_ONCE = 4
@@ -44,10 +49,12 @@ def gone(pids):
 
 
 class Kills:
-    def __init__(self, case, witness):
-        self.case, self.witness, self.args = case, witness, policy(case)
+    def __init__(self, case, witness, world):
+        self.case, self.witness, self.world = case, witness, world
+        self.args = (*policy(case), *world.args, "--quiet")
         self.starting = threading.Lock()
-        self.arrived = 0
+        self.arrived = self.covered = 0
+        self.role = {}  # that was killed, by the session's directory
 
     def one(self, number):
         role = ROLES[number % len(ROLES)]
@@ -55,8 +62,9 @@ class Kills:
         tag = f"round{number}"
         with self.starting:  # the harness counts the logs
             process, log = self.case.start(
-                "python3", "-c", LOAD, tag, allow=(), args=(*self.args, "--quiet"),
+                "python3", "-c", LOAD, tag, allow=(), args=self.args,
                 stdin=subprocess.PIPE)
+        self.role[log] = role
         try:
             line = process.stdout.readline()
             check(line == "go\n", (line, role))
@@ -72,6 +80,7 @@ class Kills:
         stayed = gone(all_of_it)
         check(not stayed, (number, role, stayed))
         self.judge(number, role, process.returncode, log, tag, err)
+        self.verify(number, role, log)
 
     def judge(self, number, role, status, log, tag, err):
         """What is left of the session says what happened, and all of it."""
@@ -95,11 +104,83 @@ class Kills:
             check(status == -signal.SIGKILL and not closed, about)
         self.arrived += len(ids)
 
+    def verify(self, number, role, log):
+        """Nothing that a kill leaves is taken for tampering, and none is taken
+        for a session that ended in order."""
+        done = subprocess.run(
+            [self.case.binary, "verify", "--json", "--key", self.world.vkey, log],
+            text=True, capture_output=True, timeout=60)
+        check(done.returncode in (0, 2), (number, role, log, done))
+        told = json.loads(done.stdout)
+        about = (number, role, log, told)
+        check(told["problems"] == [] and told["key_known"], about)
+        signed = last_signed(log)
+        check(told["covered"] == signed <= told["records"], (signed, about))
+        receipt = os.path.exists(log + "/receipt.dsse.json")
+        check(told["has_receipt"] == receipt, about)
+        if role == "gate":
+            check(told["verdict"] == "holds" and told["closed"] and receipt
+                  and signed == told["records"] and not told["but"], about)
+            findings = receipt_of(log)["findings"]
+            check(any("gate" in f["text"] for f in findings), findings)
+        else:
+            check(told["verdict"] == "incomplete" and not told["closed"]
+                  and not receipt, about)
+            check("there is no receipt" in told["but"] and
+                  any("not closed" in why for why in told["but"]), about)
+        self.covered += signed
+
+
+def last_signed(log):
+    """The size that the last whole checkpoint says."""
+    with open(log + "/checkpoints", encoding="utf8") as f:
+        rows = f.read().split("\n")
+    whole = (len(rows) - 1) // 5 * 5
+    return int(rows[whole - 4]) if whole else 0
+
+
+def receipt_of(log):
+    with open(log + "/receipt.dsse.json", encoding="utf8") as f:
+        payload = base64.b64decode(json.load(f)["payload"])
+    return json.loads(payload)["predicate"]
+
+
+def check_host_log(kills):
+    """It has each session, with its end if it had one, and no wound itself."""
+    sessions, problems = kills.world.show()
+    check(not problems, problems)
+    want = {"gate": ["fine"], "ledger": ["not_ended"],
+            # Its end may come to the ledger before its signal does.
+            "warden": ["not_ended", "no_receipt"]}
+    for log, role in kills.role.items():
+        check(sessions.get(log) in want[role], (log, role, sessions.get(log)))
+
 
 def test_kills(case):
-    with Witness(case, "kills") as witness:
-        kills = Kills(case, witness)
+    with Witness(case, "kills") as witness, World(case, "kills") as world:
+        kills = Kills(case, witness, world)
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             for done in [pool.submit(kills.one, n) for n in range(rounds(case))]:
                 done.result()
         check(kills.arrived > 20 * rounds(case), kills.arrived)
+        check(kills.covered > 20 * rounds(case), kills.covered)
+        check_host_log(kills)
+
+
+def test_gate_at_the_end(case):
+    """It dies unseen while the command ends: that is a finding, too."""
+    for _ in range(6):
+        process, log = case.start("sh", "-c", "echo go; read x", stdin=subprocess.PIPE)
+        check(process.stdout.readline() == "go\n")
+        gate = case.child(process, "gate")
+        os.kill(process.pid, signal.SIGSTOP)
+        os.kill(gate, signal.SIGKILL)
+        process.stdin.close()
+        time.sleep(0.2)
+        os.kill(process.pid, signal.SIGCONT)
+        process.stdin = None
+        _, err = process.communicate(timeout=40)
+        check(process.returncode == 1, err)  # read(1) had nothing
+        found = [f["text"] for f in receipt_of(log)["findings"]]
+        check(len(found) == 1 and "the gate died" in found[0], found)
+        check("the gate died" in err, err)

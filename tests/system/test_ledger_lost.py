@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ledger that is slow, that dies, whose disk is full or broken: nothing leaves
 without its record, and whoever waits or is cut off is told so."""
+import json
 import os
 import signal
 import subprocess
@@ -256,6 +257,13 @@ def test_killed(case):
         check(witness.count() == before, witness.ids())
 
 
+def not_known(err):
+    """Who can't count claims no numbers."""
+    check("reached and refused is not known" in err and
+          "receipt: none" in err and "nothing was" not in err and
+          "records)" not in err, err)
+
+
 def lost_under_load(case, name, lose, where=None, says="the log is lost"):
     """The load runs until the session fails for it."""
     args = (*policy(case), *(("--log", where) if where else ()))
@@ -272,6 +280,7 @@ time.sleep(60)
             undo()
         check(out == "unavailable\n" and process.returncode == 125, (out, err))
         check(says in err and "the ledger died" in err, err)
+        not_known(err)
         check(witness.count() > 80, witness.count())
         proven(witness, log)
 
@@ -284,10 +293,45 @@ def test_killed_under_load(case):
         lose(case.child(process, "ledger"), log)
         _, err = process.communicate(timeout=60)
         check(process.returncode == 125 and "the ledger died" in err, err)
+        not_known(err)
         check(witness.count() > 80, witness.count())
         records = read_log(log + "/audit.jsonl", torn=True)
         missing = unrecorded(witness.ids(), records)
         check(not missing, (len(missing), missing[:5]))
+
+
+def test_nothing_is_claimed(case):
+    """For programs, and under `serve`: what is not known is null."""
+    def lost(process, out):
+        ledger = case.child(process, "ledger")
+        os.kill(ledger, signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        check(process.returncode == 125, (process.returncode, err))
+        if not out:
+            not_known(err)
+            return
+        told = json.loads(err.splitlines()[-1])
+        keys = {"records", "reached", "would_be_refused", "refused", "findings",
+                "policy_changes"}
+        check({key for key in told if told[key] is None} == keys, told)
+        check("receipt" not in told, told)
+
+    process, _ = case.start("sh", "-c", "echo go; sleep 30", args=("--json",))
+    check(process.stdout.readline() == "go\n")
+    lost(process, True)
+    for args in (), ("--json",):
+        log = f"{case.lab.dir}/serve{''.join(args)}-{case.who}"
+        os.mkdir(log, 0o700)
+        case.mine(log)
+        process = subprocess.Popen(
+            [*case.drop(), case.binary, "serve", "--allow", "allowed.test", "--log",
+             log, "--proxy", "127.0.0.1:18094", *args], env=case.env(), text=True,
+            stderr=subprocess.PIPE, cwd=case.work)
+        line = process.stderr.readline()
+        while "serving" not in line:
+            check(line)
+            line = process.stderr.readline()
+        lost(process, bool(args))
 
 
 def test_disk_full(case):
