@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "audit/hostlog.h"
 #include "audit/log_dir.h"
 #include "audit/verify_read.h"
 #include "base/cleanup.h"
@@ -27,13 +28,32 @@ static bool has(const char *dir, const char *name)
 	return len < PATH_MAX && lstat(path, &st) == 0;
 }
 
+static bool begins(const char *name, const char *with)
+{
+	return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* By its files and its name, or its parent's where it was put aside: files
+ * alone could be put into the directory of a session, to lead us from it to
+ * others. */
+static bool is_host(const char *dir)
+{
+	AUTO_FREE char *real = realpath(dir, NULL);
+	char *slash = real ? strrchr(real, '/') : NULL;
+
+	if (slash && begins(slash, "/earlier-")) {
+		*slash = '\0';
+		slash = strrchr(real, '/');
+	}
+	return slash && begins(slash, "/" HOSTLOG_DIR) && verify_is_host(dir);
+}
+
 /* From a log of all sessions to what it is about. */
 static void leave_host(char dir[PATH_MAX])
 {
 	size_t len;
 
-	while (verify_is_host(dir) &&
-	       (len = strlen(dir)) + sizeof("/..") <= PATH_MAX)
+	while (is_host(dir) && (len = strlen(dir)) + sizeof("/..") <= PATH_MAX)
 		memcpy(dir + len, "/..", sizeof("/.."));
 }
 

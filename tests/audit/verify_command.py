@@ -194,6 +194,19 @@ class Verify(unittest.TestCase):
             self.assertEqual((status, err), (1, ""), (name, out))
             shutil.rmtree(f"{home}/{name}")
 
+    def test_led_to_another(self):
+        # What a log of all sessions has, in the place of a session that is
+        # gone, does not lead to its neighbours.
+        gone = self.top + "/home/gone"
+        for below in ("", "/earlier-000001"):
+            os.mkdir(gone + below)
+            with open(gone + below + "/host.vkey", "w", encoding="ascii") as f:
+                f.write(self.key + "\n")
+            with open(gone + below + "/audit.jsonl", "wb"):
+                pass
+            status, out, err = self.run_it(gone + below, "--key", self.key)
+            self.assertEqual((status, err), (1, ""), out)
+
     def test_what_was_here_before(self):
         old = make(self.top + "/old", parts=1,
                    session="20261121T110000Z-0000000000")
