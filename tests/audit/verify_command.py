@@ -202,10 +202,13 @@ class Verify(unittest.TestCase):
             os.mkdir(gone + below)
             with open(gone + below + "/host.vkey", "w", encoding="ascii") as f:
                 f.write(self.key + "\n")
+            status, out, err = self.run_it(gone + below, "--key", self.key)
+            self.assertEqual((status, out), (125, ""), err)
             with open(gone + below + "/audit.jsonl", "wb"):
                 pass
             status, out, err = self.run_it(gone + below, "--key", self.key)
             self.assertEqual((status, err), (1, ""), out)
+            os.unlink(gone + below + "/audit.jsonl")
 
     def test_what_was_here_before(self):
         old = make(self.top + "/old", parts=1,
