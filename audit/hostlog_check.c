@@ -2,11 +2,7 @@
  *
  * hostlog_check.c - holds what the log of all sessions says against what is on
  * the disk.
- *
- * A session's directory may have been used again (--log DIR): then its log is
- * in an earlier-NNNNNN/ there. The public key beside a log tells whose it is.
  */
-#define OPENSSL_SUPPRESS_DEPRECATED
 #include "audit/hostlog_check.h"
 
 #include <dirent.h>
@@ -14,19 +10,21 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
-#include <openssl/sha.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "audit/hostlog_dir.h"
+#include "audit/hostlog_look.h"
 #include "audit/hostlog_read.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
 
+#define YOUNG_S 10
 /* More are not followed. */
-#define LOGS_MAX   10000
-#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+#define LOGS_MAX 10000
 
 static const struct {
 	const char *word, *text;
@@ -221,76 +219,6 @@ static int read_all(struct check *c, const struct vkey *key)
 
 /* --- what is on the disk -------------------------------------------------- */
 
-/* Is the log in @dir that of @vkey? */
-static bool is_of(int dir, const char *vkey)
-{
-	char text[VKEY_TEXT_MAX];
-	struct vkey found;
-
-	if (key_read_public(dir, LOG_DIR_VKEY, &found) < 0)
-		return false;
-	vkey_format(&found, text);
-	return strcmp(text, vkey) == 0;
-}
-
-/* What is in @dir, or was put aside there: takes @dir over. -1 if neither is of
- * @vkey. */
-static int find_in(int at, const char *vkey)
-{
-	AUTO_FD int dir = at;
-
-	if (dir < 0 || is_of(dir, vkey))
-		return steal_fd(&dir);
-	for (unsigned i = 1; i <= LOG_DIR_PARTS_MAX; i++) {
-		char name[LOG_DIR_NAME_MAX];
-
-		snprintf(name, sizeof(name), LOG_DIR_EARLIER, i);
-		AUTO_FD int below =
-			openat(dir, name,
-			       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (below < 0)
-			return -1;
-		if (is_of(below, vkey))
-			return steal_fd(&below);
-	}
-	return -1;
-}
-
-/* The directory of the log, or -1. */
-static int find_log(const struct check *c, const char *session,
-		    const char *directory, const char *vkey)
-{
-	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-	int dir = -1;
-
-	if (*session && *session != '.' && !strchr(session, '/'))
-		dir = find_in(openat(c->home, session, flags | O_NOFOLLOW),
-			      vkey);
-	return dir < 0 ? find_in(open(directory, flags), vkey) : dir;
-}
-
-static enum hostlog_trouble check_receipt(int dir, const char *digest)
-{
-	AUTO_FD int fd = openat(dir, LOG_DIR_RECEIPT, READ_FLAGS);
-	uint8_t sum[MERKLE_HASH];
-	char buf[16384], text[80] = "sha256:";
-	SHA256_CTX sha;
-	ssize_t n;
-
-	/* It gets its name after it was told of. */
-	if (fd < 0)
-		fd = openat(dir, LOG_DIR_RECEIPT_NEW, READ_FLAGS);
-	if (fd < 0)
-		return HOSTLOG_RECEIPT_GONE;
-	SHA256_Init(&sha);
-	while ((n = read(fd, buf, sizeof(buf))) > 0)
-		SHA256_Update(&sha, buf, (size_t)n);
-	SHA256_Final(sum, &sha);
-	hex_format(sum, sizeof(sum), text + 7);
-	return n == 0 && strcmp(text, digest) == 0 ? HOSTLOG_FINE
-						   : HOSTLOG_RECEIPT_OTHER;
-}
-
 /* Of a log that is there. */
 static enum hostlog_trouble look_at_end(int dir, json_t *object)
 {
@@ -298,7 +226,7 @@ static enum hostlog_trouble look_at_end(int dir, json_t *object)
 		json_string_value(json_object_get(object, "receipt"));
 
 	if (receipt)
-		return check_receipt(dir, receipt);
+		return hostlog_look_at_receipt(dir, receipt);
 	return json_object_get(object, "ended") ? HOSTLOG_NO_RECEIPT
 						: HOSTLOG_NOT_ENDED;
 }
@@ -313,7 +241,7 @@ static enum hostlog_trouble look(const struct check *c, const char *session,
 
 	if (!directory || !vkey)
 		return HOSTLOG_NO_PLACE;
-	dir = find_log(c, session, directory, vkey);
+	dir = hostlog_find_session(c->home, session, directory, vkey);
 	if (dir < 0 || faccessat(dir, LOG_DIR_RECORDS, F_OK, 0) < 0)
 		return HOSTLOG_GONE;
 	return look_at_end(dir, object);
@@ -346,6 +274,16 @@ static void look_at_named(struct check *c)
 	}
 }
 
+/* It may have begun after the logs were read, or wait for its turn to be named
+ * in one (HOSTLOG_WAIT_MS). */
+static bool is_young(int dir)
+{
+	struct stat st;
+
+	return fstatat(dir, LOG_DIR_VKEY, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       time(NULL) - st.st_mtim.tv_sec < YOUNG_S;
+}
+
 /* A log that one of our keys signs, of a session that nobody named. Sessions
  * with a key of their own are in no log of all. */
 static void look_at_other(struct check *c, const char *home, const char *name)
@@ -361,7 +299,7 @@ static void look_at_other(struct check *c, const char *home, const char *name)
 		return;
 	session = strrchr(vkey.name, '/');
 	session = session ? session + 1 : vkey.name;
-	if (json_object_get(c->sessions, session))
+	if (json_object_get(c->sessions, session) || is_young(dir))
 		return;
 	snprintf(path, sizeof(path), "%s/%s", home, name);
 	tell(c, session, path, HOSTLOG_NOT_NAMED);
