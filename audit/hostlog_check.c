@@ -353,24 +353,48 @@ int hostlog_check(const char *home, const struct vkey *key,
 	return r;
 }
 
-/* @own's signer, if its own log of all sessions is there; it may be that of
- * another key by now. */
-static bool signer_of(const char *home, const struct vkey *own,
-		      struct vkey *ret_key)
+static bool is_by(int dir, const struct vkey *own)
 {
-	const char *slash = strrchr(own->name, '/');
 	struct vkey found;
-	AUTO_FD int host = -1;
-	char path[PATH_MAX];
 
-	if (!slash ||
-	    vkey_make((struct text){ own->name, (size_t)(slash - own->name) },
-		      own->public, ret_key) ||
-	    snprintf(path, sizeof(path), "%s/" HOSTLOG_DIR, home) >= PATH_MAX)
+	return key_read_public(dir, HOSTLOG_VKEY, &found) == 0 &&
+	       memcmp(found.public, own->public, VKEY_LEN) == 0;
+}
+
+/* Is a log in @name, or one that was put aside there, of @own's key? All of
+ * them are read only then: there may be many sessions. *@ret_newest: that in
+ * @name is. */
+static bool has_log_by(const char *home, const char *name,
+		       const struct vkey *own, bool *ret_newest)
+{
+	char path[PATH_MAX], earlier[LOG_DIR_NAME_MAX];
+	AUTO_FD int host = -1;
+
+	*ret_newest = false;
+	if (snprintf(path, sizeof(path), "%s/%s", home, name) >= PATH_MAX)
 		return false;
 	host = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	return host >= 0 && key_read_public(host, HOSTLOG_VKEY, &found) == 0 &&
-	       memcmp(found.public, own->public, VKEY_LEN) == 0;
+	if (host < 0 || is_by(host, own))
+		return *ret_newest = host >= 0;
+	for (unsigned i = 1; i < LOGS_MAX; i++) {
+		snprintf(earlier, sizeof(earlier), LOG_DIR_EARLIER, i);
+		AUTO_FD int dir =
+			openat(host, earlier,
+			       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (dir < 0 || is_by(dir, own))
+			return dir >= 0;
+	}
+	return false;
+}
+
+/* The signer of @own, if its name fits. */
+static bool signer_of(const struct vkey *own, struct vkey *ret_key)
+{
+	const char *slash = strrchr(own->name, '/');
+
+	return slash && vkey_make((struct text){ own->name,
+						 (size_t)(slash - own->name) },
+				  own->public, ret_key) == 0;
 }
 
 static enum hostlog_trouble look_at_one(json_t *object, const struct vkey *own,
@@ -393,15 +417,20 @@ int hostlog_check_one(const char *home, const struct vkey *own, const char *dir,
 		      enum hostlog_trouble *ret_trouble,
 		      struct hostlog_checked *ret)
 {
-	struct check c = { .ret = ret };
-	char hex[2 * VKEY_LEN + 1];
+	struct check c = { .ret = ret, .home = -1 };
 	const char *session = strrchr(own->name, '/');
+	char apart[HOSTLOG_DIR_MAX];
 	struct vkey key;
-	int r = begin(&c, home, signer_of(home, own, &key) ? &key : NULL);
+	bool usual, newest = false;
+	int r;
 
-	hex_format(own->public, VKEY_LEN, hex);
-	if (r == 0 && (!session || !json_object_get(c.keys, hex)))
-		r = -ENOENT;
+	if (!signer_of(own, &key))
+		return -ENOENT;
+	hostlog_dir_name(&key, true, apart);
+	if (!has_log_by(home, HOSTLOG_DIR, own, &usual) &&
+	    !has_log_by(home, apart, own, &newest))
+		return -ENOENT;
+	r = begin(&c, home, usual || newest ? &key : NULL);
 	if (r == 0)
 		*ret_trouble = look_at_one(
 			json_object_get(c.sessions, session + 1), own, dir);
