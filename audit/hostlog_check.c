@@ -319,8 +319,7 @@ static int look_at_others(struct check *c, const char *home)
 	return 0;
 }
 
-/* Reads the logs of all sessions. */
-static int begin(struct check *c, const char *home, const struct vkey *key)
+static int begin(struct check *c, const char *home)
 {
 	*c->ret = (struct hostlog_checked){ 0 };
 	c->home = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -328,7 +327,7 @@ static int begin(struct check *c, const char *home, const struct vkey *key)
 		return -errno;
 	c->sessions = json_object();
 	c->keys = json_object();
-	return c->sessions && c->keys ? read_all(c, key) : -ENOMEM;
+	return c->sessions && c->keys ? 0 : -ENOMEM;
 }
 
 static void end(struct check *c)
@@ -343,8 +342,10 @@ int hostlog_check(const char *home, const struct vkey *key,
 		  void *arg, struct hostlog_checked *ret)
 {
 	struct check c = { .ret = ret, .session = session, .arg = arg };
-	int r = begin(&c, home, key);
+	int r = begin(&c, home);
 
+	if (r == 0)
+		r = read_all(&c, key);
 	if (r == 0) {
 		look_at_named(&c);
 		r = look_at_others(&c, home);
@@ -420,17 +421,23 @@ int hostlog_check_one(const char *home, const struct vkey *own, const char *dir,
 	struct check c = { .ret = ret, .home = -1 };
 	const char *session = strrchr(own->name, '/');
 	char apart[HOSTLOG_DIR_MAX];
+	const char *const names[] = { HOSTLOG_DIR, apart };
+	bool found = false, newest;
 	struct vkey key;
-	bool usual, newest = false;
 	int r;
 
 	if (!signer_of(own, &key))
 		return -ENOENT;
 	hostlog_dir_name(&key, true, apart);
-	if (!has_log_by(home, HOSTLOG_DIR, own, &usual) &&
-	    !has_log_by(home, apart, own, &newest))
-		return -ENOENT;
-	r = begin(&c, home, usual || newest ? &key : NULL);
+	r = begin(&c, home);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(names); i++) {
+		if (!has_log_by(home, names[i], own, &newest))
+			continue;
+		found = true;
+		r = read_one(&c, names[i], newest ? &key : NULL);
+	}
+	if (r == 0 && !found)
+		r = -ENOENT;
 	if (r == 0)
 		*ret_trouble = look_at_one(
 			json_object_get(c.sessions, session + 1), own, dir);
