@@ -82,8 +82,8 @@ struct verify_result {
 	/* Said by who called, and looked further: there is a log of all
 	   sessions, and it does not name this one, or is broken. */
 	bool not_named, host_broken;
-	size_t problems;	/* may be more than are kept; in the order of
-				   the log, the first bad line first */
+	size_t problems; /* may be more than are kept; in the order of
+			    the log, the first bad line first */
 	struct verify_problem problem[VERIFY_PROBLEMS_MAX];
 };
 

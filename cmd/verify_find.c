@@ -27,8 +27,11 @@ static bool has(const char *dir, const char *name)
 /* From a log of all sessions to what it is about. */
 static void leave_host(char dir[PATH_MAX])
 {
-	while (verify_is_host(dir) && strlen(dir) + sizeof("/..") <= PATH_MAX)
-		strcat(dir, "/..");
+	size_t len = strlen(dir);
+
+	for (; verify_is_host(dir) && len + sizeof("/..") <= PATH_MAX;
+	     len += sizeof("/..") - 1)
+		snprintf(dir + len, PATH_MAX - len, "/..");
 }
 
 /* Cuts the file off: what matters is the directory. */
