@@ -233,10 +233,11 @@ static bool is_of(int dir, const char *vkey)
 	return strcmp(text, vkey) == 0;
 }
 
-/* The directory of the log, or -1. */
-static int find_log(const char *directory, const char *vkey)
+/* What is in @dir, or was put aside there: takes @dir over. -1 if neither is of
+ * @vkey. */
+static int find_in(int at, const char *vkey)
 {
-	AUTO_FD int dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_FD int dir = at;
 
 	if (dir < 0 || is_of(dir, vkey))
 		return steal_fd(&dir);
@@ -253,6 +254,19 @@ static int find_log(const char *directory, const char *vkey)
 			return steal_fd(&below);
 	}
 	return -1;
+}
+
+/* The directory of the log, or -1. */
+static int find_log(const struct check *c, const char *session,
+		    const char *directory, const char *vkey)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	int dir = -1;
+
+	if (*session && *session != '.' && !strchr(session, '/'))
+		dir = find_in(openat(c->home, session, flags | O_NOFOLLOW),
+			      vkey);
+	return dir < 0 ? find_in(open(directory, flags), vkey) : dir;
 }
 
 static enum hostlog_trouble check_receipt(int dir, const char *digest)
@@ -277,24 +291,32 @@ static enum hostlog_trouble check_receipt(int dir, const char *digest)
 						   : HOSTLOG_RECEIPT_OTHER;
 }
 
-static enum hostlog_trouble look(json_t *object)
+/* Of a log that is there. */
+static enum hostlog_trouble look_at_end(int dir, json_t *object)
 {
-	const char *directory =
-		json_string_value(json_object_get(object, "directory"));
-	const char *vkey = json_string_value(json_object_get(object, "vkey"));
 	const char *receipt =
 		json_string_value(json_object_get(object, "receipt"));
-	AUTO_FD int dir = -1;
 
-	if (!directory || !vkey)
-		return HOSTLOG_NO_PLACE;
-	dir = find_log(directory, vkey);
-	if (dir < 0 || faccessat(dir, LOG_DIR_RECORDS, F_OK, 0) < 0)
-		return HOSTLOG_GONE;
 	if (receipt)
 		return check_receipt(dir, receipt);
 	return json_object_get(object, "ended") ? HOSTLOG_NO_RECEIPT
 						: HOSTLOG_NOT_ENDED;
+}
+
+static enum hostlog_trouble look(const struct check *c, const char *session,
+				 json_t *object)
+{
+	const char *directory =
+		json_string_value(json_object_get(object, "directory"));
+	const char *vkey = json_string_value(json_object_get(object, "vkey"));
+	AUTO_FD int dir = -1;
+
+	if (!directory || !vkey)
+		return HOSTLOG_NO_PLACE;
+	dir = find_log(c, session, directory, vkey);
+	if (dir < 0 || faccessat(dir, LOG_DIR_RECORDS, F_OK, 0) < 0)
+		return HOSTLOG_GONE;
+	return look_at_end(dir, object);
 }
 
 static void tell(struct check *c, const char *session, const char *directory,
@@ -319,7 +341,8 @@ static void look_at_named(struct check *c)
 		const char *directory =
 			json_string_value(json_object_get(object, "directory"));
 
-		tell(c, session, directory ? directory : "", look(object));
+		tell(c, session, directory ? directory : "",
+		     look(c, session, object));
 	}
 }
 
@@ -358,26 +381,92 @@ static int look_at_others(struct check *c, const char *home)
 	return 0;
 }
 
+/* Reads the logs of all sessions. */
+static int begin(struct check *c, const char *home, const struct vkey *key)
+{
+	*c->ret = (struct hostlog_checked){ 0 };
+	c->home = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (c->home < 0)
+		return -errno;
+	c->sessions = json_object();
+	c->keys = json_object();
+	return c->sessions && c->keys ? read_all(c, key) : -ENOMEM;
+}
+
+static void end(struct check *c)
+{
+	close_fd(&c->home);
+	json_decref(c->sessions);
+	json_decref(c->keys);
+}
+
 int hostlog_check(const char *home, const struct vkey *key,
 		  void (*session)(void *arg, const struct hostlog_session *),
 		  void *arg, struct hostlog_checked *ret)
 {
 	struct check c = { .ret = ret, .session = session, .arg = arg };
-	AUTO_FD int dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r;
+	int r = begin(&c, home, key);
 
-	if (dir < 0)
-		return -errno;
-	*ret = (struct hostlog_checked){ 0 };
-	c.home = dir;
-	c.sessions = json_object();
-	c.keys = json_object();
-	r = c.sessions && c.keys ? read_all(&c, key) : -ENOMEM;
 	if (r == 0) {
 		look_at_named(&c);
 		r = look_at_others(&c, home);
 	}
-	json_decref(c.sessions);
-	json_decref(c.keys);
+	end(&c);
+	return r;
+}
+
+/* @own's signer, if its own log of all sessions is there; it may be that of
+ * another key by now. */
+static bool signer_of(const char *home, const struct vkey *own,
+		      struct vkey *ret_key)
+{
+	const char *slash = strrchr(own->name, '/');
+	struct vkey found;
+	AUTO_FD int host = -1;
+	char path[PATH_MAX];
+
+	if (!slash ||
+	    vkey_make((struct text){ own->name, (size_t)(slash - own->name) },
+		      own->public, ret_key) ||
+	    snprintf(path, sizeof(path), "%s/" HOSTLOG_DIR, home) >= PATH_MAX)
+		return false;
+	host = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return host >= 0 && key_read_public(host, HOSTLOG_VKEY, &found) == 0 &&
+	       memcmp(found.public, own->public, VKEY_LEN) == 0;
+}
+
+static enum hostlog_trouble look_at_one(json_t *object, const struct vkey *own,
+					const char *path)
+{
+	const char *vkey = json_string_value(json_object_get(object, "vkey"));
+	AUTO_FD int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char text[VKEY_TEXT_MAX];
+
+	if (!object)
+		return HOSTLOG_NOT_NAMED;
+	if (!vkey)
+		return HOSTLOG_NO_PLACE;
+	vkey_format(own, text);
+	return dir < 0 || strcmp(text, vkey) != 0 ? HOSTLOG_GONE
+						  : look_at_end(dir, object);
+}
+
+int hostlog_check_one(const char *home, const struct vkey *own, const char *dir,
+		      enum hostlog_trouble *ret_trouble,
+		      struct hostlog_checked *ret)
+{
+	struct check c = { .ret = ret };
+	char hex[2 * VKEY_LEN + 1];
+	const char *session = strrchr(own->name, '/');
+	struct vkey key;
+	int r = begin(&c, home, signer_of(home, own, &key) ? &key : NULL);
+
+	hex_format(own->public, VKEY_LEN, hex);
+	if (r == 0 && (!session || !json_object_get(c.keys, hex)))
+		r = -ENOENT;
+	if (r == 0)
+		*ret_trouble = look_at_one(
+			json_object_get(c.sessions, session + 1), own, dir);
+	end(&c);
 	return r;
 }

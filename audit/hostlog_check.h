@@ -48,12 +48,23 @@ struct hostlog_checked {
 	char problem[HOSTLOG_PROBLEMS_MAX][320];
 };
 
-/* @home: the directory of all sessions. @key: of NAME; NULL: that beside the
+/* A session's log is where it was, or in @home under the session's name (all
+ * of them may have been moved).
+ *
+ * @home: the directory of all sessions. @key: of NAME; NULL: that beside the
  * log is believed. @session, if not NULL, is called for each. The newest log
  * vouches for the older ones, which it quotes. Returns 0, whatever is wrong;
  * -ENOENT if there is no such log; -ENOMEM; what reading says. */
 int hostlog_check(const char *home, const struct vkey *key,
 		  void (*session)(void *arg, const struct hostlog_session *),
 		  void *arg, struct hostlog_checked *ret);
+
+/* The same of one session, whose log is in @dir and was signed by @own,
+ * NAME/SESSION. HOSTLOG_GONE: it names another key of that session.
+ * HOSTLOG_NOT_NAMED is no more than that. Returns 0; -ENOENT also if no log of
+ * all sessions is of that key. */
+int hostlog_check_one(const char *home, const struct vkey *own, const char *dir,
+		      enum hostlog_trouble *ret_trouble,
+		      struct hostlog_checked *ret);
 
 #endif

@@ -191,7 +191,7 @@ static int open_all(struct verify *v)
  * in its place is. */
 static int no_records(struct verify *v, int r)
 {
-	if (r == -ENOENT && !v->receipt.present && v->notes.missing)
+	if (r == -ENOENT && !verify_has_log(v->dirfd))
 		return r;
 	if (r == -ENOMEM || r == -EACCES)
 		return r;

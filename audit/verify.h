@@ -79,8 +79,11 @@ struct verify_result {
 	char last_checkpoint[CHECKPOINT_NOTE_MAX];  /* the one that covers */
 	bool has_receipt;			    /* and it is good */
 	struct json_t *receipt; /* its predicate, if it is good; or NULL */
-	size_t problems;	/* may be more than are kept; in the order of
-				   the log, the first bad line first */
+	/* Said by who called, and looked further: there is a log of all
+	   sessions, and it does not name this one, or is broken. */
+	bool not_named, host_broken;
+	size_t problems; /* may be more than are kept; in the order of
+			    the log, the first bad line first */
 	struct verify_problem problem[VERIFY_PROBLEMS_MAX];
 };
 

@@ -29,6 +29,7 @@ static const struct field {
 	size_t to; /* offset in struct verify_line, or enum place */
 } fields[] = {
 	{ TOP, NUMBER, "time", offsetof(struct verify_line, time_ms) },
+	{ TOP, TEXT, "status_code", offsetof(struct verify_line, reason) },
 	{ TOP, NUMBER, "disposition_id",
 	  offsetof(struct verify_line, disposition) },
 	{ TOP, OBJECT, "metadata", METADATA },

@@ -15,10 +15,10 @@
  * backslash is none that we compare with. */
 struct verify_line {
 	uint64_t sequence, time_ms;
-	uint64_t disposition;	  /* 0: it is about no verdict */
-	struct text uid, session; /* metadata.uid, .correlation_uid */
-	struct text product, event;
-	struct text prev, ruleset, policy; /* .at is NULL if there is none */
+	uint64_t disposition;		    /* 0: it is about no verdict */
+	struct text uid, session;	    /* metadata.uid, .correlation_uid */
+	struct text product, event, reason; /* .at of the last may be NULL */
+	struct text prev, ruleset, policy;  /* .at is NULL if there is none */
 	uint64_t earlier_records, earlier_bytes; /* unmapped.earlier */
 	struct text earlier_checkpoint;
 	bool has_earlier;

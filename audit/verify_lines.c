@@ -308,10 +308,21 @@ static void check_time(struct verify_result *result, uint64_t ms)
 enum { DISPOSITION_ALLOWED = 1, DISPOSITION_BLOCKED = 2 };
 enum { DISPOSITION_LOGGED = 17, DISPOSITION_REVOKED = 24 };
 
+static void count_refused(struct verify *v, const struct verify_line *line)
+{
+	v->result->refused++;
+	for (size_t i = 0; i < REASON_COUNT; i++) {
+		if (!line->reason.at ||
+		    !text_is(line->reason, reason_word((enum reason)i)))
+			continue;
+		v->by_reason[i]++;
+		return;
+	}
+}
+
 /* As the ledger does: a question, a connection or a request is a verdict; what
  * comes later is one only if it takes that back. */
-static void count_verdict(struct verify_result *result,
-			  const struct verify_line *line)
+static void count_verdict(struct verify *v, const struct verify_line *line)
 {
 	uint64_t how = line->disposition;
 	bool allowed = how == DISPOSITION_ALLOWED || how == DISPOSITION_LOGGED;
@@ -320,16 +331,19 @@ static void count_verdict(struct verify_result *result,
 	case EVENT_DNS_QUERY:
 	case EVENT_FLOW_OPEN:
 	case EVENT_HTTP_REQUEST:
-		result->allowed += allowed;
-		result->refused += !allowed;
+		if (allowed)
+			v->result->allowed++;
+		else
+			count_refused(v, line);
 		break;
 	case EVENT_DNS_ANSWER:
 	case EVENT_FLOW_DIAL:
-		result->refused += !allowed;
+		if (!allowed)
+			count_refused(v, line);
 		break;
 	case EVENT_FLOW_CLOSE:
-		result->refused += how == DISPOSITION_BLOCKED ||
-				   how == DISPOSITION_REVOKED;
+		if (how == DISPOSITION_BLOCKED || how == DISPOSITION_REVOKED)
+			count_refused(v, line);
 		break;
 	default:
 		break;
@@ -345,7 +359,7 @@ static void take_record(struct verify *v, struct verify_line *line)
 	check_event(v, line);
 	take_number(v, line->sequence, follows);
 	check_time(v->result, line->time_ms);
-	count_verdict(v->result, line);
+	count_verdict(v, line);
 }
 
 static void take_bad(struct verify *v, enum verify_fault fault,

@@ -84,6 +84,46 @@ const char *verify_open_why(int error)
 	}
 }
 
+static bool is_earlier(const char *name)
+{
+	unsigned number;
+	char again[LOG_DIR_NAME_MAX];
+
+	if (sscanf(name, LOG_DIR_EARLIER, &number) != 1)
+		return false;
+	snprintf(again, sizeof(again), LOG_DIR_EARLIER, number);
+	return strcmp(again, name) == 0;
+}
+
+static bool is_left(const char *name)
+{
+	static const char *const names[] = { LOG_DIR_CHECKPOINTS, LOG_DIR_VKEY,
+					     LOG_DIR_RECEIPT,
+					     LOG_DIR_RECEIPT_NEW };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return is_log(name) || is_earlier(name);
+}
+
+bool verify_has_log(int dirfd)
+{
+	int fd = openat(dirfd, ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool found = false;
+
+	if (!dir) {
+		close_fd(&fd);
+		return false;
+	}
+	while (!found && (entry = readdir(dir)))
+		found = is_left(entry->d_name);
+	closedir(dir);
+	return found;
+}
+
 static void count_part(struct verify_reader *reader, const char *name)
 {
 	unsigned number;

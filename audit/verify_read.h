@@ -14,6 +14,10 @@
  * descriptor or -errno; -EINVAL of a file that is no log. */
 int verify_open_dir(const char *path);
 
+/* Whether there is anything in the directory that only a session leaves there:
+ * its log may be what is missing. */
+bool verify_has_log(int dirfd);
+
 /* Opens a regular file of the directory to read, not through a link. */
 int verify_open_file(int dirfd, const char *name);
 /* Why that went wrong, for people. */

@@ -14,12 +14,12 @@
 
 #include "audit/base64.h"
 #include "audit/dsse.h"
+#include "audit/receipt.h"
 #include "audit/statement.h"
 #include "audit/verify_state.h"
 #include "base/cleanup.h"
 
-#define RECEIPT_TYPE_V1 "https://sallyport.example/receipt/v1"
-#define FILE_MAX	((size_t)BASE64_LEN(DSSE_BODY_MAX) + 64 * 1024)
+#define FILE_MAX ((size_t)BASE64_LEN(DSSE_BODY_MAX) + 64 * 1024)
 
 /* The first one counts. */
 #define SAY(v, what, ...)                                                 \
@@ -155,7 +155,7 @@ void verify_begin_receipt(struct verify *v)
 	r = dsse_open((struct text){ v->receipt.data, v->receipt.len },
 		      STATEMENT_MEDIA_TYPE, &v->key, &body, &len);
 	if (!r)
-		r = statement_parse((struct text){ body, len }, RECEIPT_TYPE_V1,
+		r = statement_parse((struct text){ body, len }, RECEIPT_TYPE,
 				    &v->receipt.statement);
 	if (r < 0) {
 		say_unopened(v, r);
@@ -218,6 +218,34 @@ static void check_digest(struct verify *v, const char *subject,
 		    "its %s is not the one in the first record", subject);
 }
 
+static void check_verdicts(struct verify *v)
+{
+	const json_t *said = json_object_get(predicate(v), "verdicts");
+	size_t words = 0;
+
+	if (!number_is(predicate(v), "verdicts", "allowed",
+		       v->result->allowed) ||
+	    !number_is(predicate(v), "verdicts", "refused", v->result->refused))
+		SAY(v, VERIFY_RECEIPT,
+		    "it counts other verdicts than the %" PRIu64
+		    " allowed and %" PRIu64 " refused of the records",
+		    v->result->allowed, v->result->refused);
+	for (size_t i = 0; i < REASON_COUNT; i++) {
+		const char *word = reason_word((enum reason)i);
+
+		words += v->by_reason[i] != 0;
+		if (v->by_reason[i] &&
+		    !number_is(said, "by_reason", word, v->by_reason[i]))
+			SAY(v, VERIFY_RECEIPT,
+			    "it counts other refusals of reason %s than the "
+			    "%" PRIu64 " of the records",
+			    word, v->by_reason[i]);
+	}
+	if (json_object_size(json_object_get(said, "by_reason")) != words)
+		SAY(v, VERIFY_RECEIPT,
+		    "it counts refusals of a reason that no record has");
+}
+
 static void check_sums(struct verify *v)
 {
 	const json_t *p = predicate(v);
@@ -243,12 +271,7 @@ static void check_sums(struct verify *v)
 	    memcmp(key.public, v->key.public, VKEY_LEN) != 0 ||
 	    strcmp(key.name, v->key.name) != 0)
 		SAY(v, VERIFY_RECEIPT, "it names another key of the session");
-	if (!number_is(p, "verdicts", "allowed", v->result->allowed) ||
-	    !number_is(p, "verdicts", "refused", v->result->refused))
-		SAY(v, VERIFY_RECEIPT,
-		    "it counts other verdicts than the %" PRIu64
-		    " allowed and %" PRIu64 " refused of the records",
-		    v->result->allowed, v->result->refused);
+	check_verdicts(v);
 	check_digest(v, "policy", v->result->policy);
 	check_digest(v, "ruleset", v->result->ruleset);
 }

@@ -29,7 +29,7 @@ struct verify_odd {
 
 struct verify_notes {
 	FILE *file;
-	uint64_t size, left, line; /* bytes; those to read; lines read */
+	uint64_t left, line; /* bytes to read; lines read */
 	bool missing, ended;
 	bool has_next; /* read and signed, not yet reached */
 	struct checkpoint next, last;
@@ -64,6 +64,7 @@ struct verify {
 	bool has_before;
 	struct verify_place before_at;
 	uint64_t expected;
+	uint64_t by_reason[REASON_COUNT]; /* of the refused */
 	struct verify_odd odd;
 	unsigned unsettled; /* lines whose `prev` does not count, after an odd
 			       one */

@@ -156,6 +156,7 @@ static void read_log(const char *path, struct learn_table *table)
 {
 	AUTO_FD int fd = -1;
 	char inside[PATH_MAX];
+	bool all = false;
 	struct stat st;
 	int r;
 
@@ -168,9 +169,13 @@ static void read_log(const char *path, struct learn_table *table)
 				die(EXIT_SALLYPORT, "%s: %s", path,
 				    strerror(ENAMETOOLONG));
 			path = inside;
+			all = true;
 		}
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		r = fd < 0 ? -errno : learn_read(fd, table);
+		if (!all)
+			fd = open(path, O_RDONLY | O_CLOEXEC);
+		r = all	     ? learn_read_parts(path, table)
+		    : fd < 0 ? -errno
+			     : learn_read(fd, table);
 	}
 	if (r < 0)
 		die(EXIT_SALLYPORT, "%s: %s", path, strerror(-r));

@@ -11,6 +11,7 @@
 #include "audit/observed.h"
 #include "base/cleanup.h"
 #include "cmd/learn_table.h"
+#include "cmd/log_parts.h"
 
 #define BUFFER (16 * OBSERVED_LINE_MAX)
 
@@ -65,15 +66,11 @@ static int take_lines(struct reader *reader)
 	return r;
 }
 
-int learn_read(int fd, struct learn_table *table)
+static int drain(struct reader *reader, int fd)
 {
-	AUTO_FREE struct reader *reader = calloc(1, sizeof(*reader));
 	ssize_t n;
 	int r = 0;
 
-	if (!reader)
-		return -ENOMEM;
-	reader->table = table;
 	while (r == 0) {
 		n = read(fd, reader->buf + reader->len, BUFFER - reader->len);
 		if (n < 0 && errno == EINTR)
@@ -85,8 +82,58 @@ int learn_read(int fd, struct learn_table *table)
 		reader->len += (size_t)n;
 		r = take_lines(reader);
 	}
-	/* The last line of a session that was killed may be cut. */
-	if (r == 0 && reader->len)
-		r = take_line(reader, reader->buf, reader->len);
+	return r;
+}
+
+/* The last line of a session that was killed may be cut. */
+static int take_end(struct reader *reader)
+{
+	size_t len = reader->len;
+
+	reader->len = 0;
+	return len || reader->skipping ? take_line(reader, reader->buf, len)
+				       : 0;
+}
+
+int learn_read(int fd, struct learn_table *table)
+{
+	AUTO_FREE struct reader *reader = calloc(1, sizeof(*reader));
+	int r;
+
+	if (!reader)
+		return -ENOMEM;
+	reader->table = table;
+	r = drain(reader, fd);
+	return r < 0 ? r : take_end(reader);
+}
+
+int learn_read_parts(const char *path, struct learn_table *table)
+{
+	AUTO_FREE struct reader *reader = calloc(1, sizeof(*reader));
+	struct log_parts parts;
+	int r;
+
+	if (!reader)
+		return -ENOMEM;
+	reader->table = table;
+	r = log_parts_open(path, false, &parts);
+	if (r < 0)
+		return r;
+	while ((r = drain(reader, parts.fd)) == 0) {
+		r = log_parts_peek(&parts);
+		if (r <= 0 || parts.another_log)
+			break;
+		r = drain(reader, parts.fd);
+		if (r == 0)
+			r = take_end(reader);
+		if (r < 0)
+			break;
+		log_parts_step(&parts);
+	}
+	if (r >= 0)
+		r = take_end(reader);
+	if (r >= 0 && parts.missing)
+		r = -ENOENT;
+	log_parts_close(&parts);
 	return r;
 }

@@ -95,6 +95,8 @@ struct learn_options {
 
 /* All lines of @fd. 0 or -errno. */
 int learn_read(int fd, struct learn_table *table);
+/* All lines of all parts of a log: PATH.000001, ..., @path. 0 or -errno. */
+int learn_read_parts(const char *path, struct learn_table *table);
 
 int learn_table_new(struct learn_table **ret_table);
 void learn_table_free(struct learn_table *table);

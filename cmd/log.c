@@ -3,7 +3,8 @@
  * log.c - `sallyport log [LOG|DIR|SESSION]...`: an audit log for people.
  *
  *	find	log_find.c: which file
- *	read	log_read.c: lines, also those that are still to come
+ *	read	log_read.c: lines, also those that are still to come;
+ *		log_parts.c: of all files of a log that was rotated
  *	record	log_record.c: a line -> what it says, log_text.c: harmless
  *	filter	log_filter.c: is it wanted?
  *	row	log_row.c: columns; log_tail.c: the last ones only
@@ -38,7 +39,7 @@ struct view {
 	bool tailing; /* rows are kept back until the end */
 	bool closed;  /* the session's last record was read */
 	bool bad;     /* some lines of some log */
-	struct fault faults[LOG_FAULT_COUNT]; /* of this log */
+	struct fault faults[LOG_FAULT_COUNT]; /* of this file */
 	char row[LOG_ROW_MAX];
 	char line[OBSERVED_LINE_MAX + 1];
 };
@@ -178,25 +179,36 @@ static void report(struct view *view, const char *name)
 	}
 }
 
+static void on_part(void *arg, const char *path)
+{
+	report(arg, path);
+}
+
+static int read_file(const char *path, const struct log_sink *sink)
+{
+	AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : log_read(fd, sink);
+}
+
 static void read_one(struct view *view, const char *what)
 {
-	const struct log_sink sink = {
-		.line = on_line, .rest = on_rest, .done = on_done, .arg = view
-	};
+	const struct log_sink sink = { .line = on_line,
+				       .part = on_part,
+				       .rest = on_rest,
+				       .done = on_done,
+				       .arg = view };
+	bool all;
 	char path[PATH_MAX] = "standard input";
-	AUTO_FD int fd = -1;
 	int r;
 
 	if (what && strcmp(what, "-") == 0) {
 		r = log_read(STDIN_FILENO, &sink);
 	} else {
-		log_find(what, path);
-		if (view->options->follow) {
-			r = log_follow(path, &sink);
-		} else {
-			fd = open(path, O_RDONLY | O_CLOEXEC);
-			r = fd < 0 ? -errno : log_read(fd, &sink);
-		}
+		all = log_find(what, path);
+		r = view->options->follow ? log_follow(path, all, &sink)
+		    : all		  ? log_read_parts(path, &sink)
+					  : read_file(path, &sink);
 	}
 	/* What was read before it failed, was read. */
 	if (r < 0)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "audit/log_dir.h"
 #include "audit/observed.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -86,7 +87,7 @@ static void consider(struct newest *newest, const char *home, const char *id,
 	struct stat st;
 
 	if (!is_id(id) || !join(dir, home, id) ||
-	    !join(path, dir, "audit.jsonl") || stat(path, &st) < 0 ||
+	    !join(path, dir, LOG_DIR_RECORDS) || stat(path, &st) < 0 ||
 	    !S_ISREG(st.st_mode) || !is_newer(newest, id, &st) ||
 	    (name && !is_called(path, name)))
 		return;
@@ -110,7 +111,7 @@ static bool find_newest(const char *home, const char *name,
 	return *newest.path;
 }
 
-void log_find(const char *what, char ret_path[PATH_MAX])
+bool log_find(const char *what, char ret_path[PATH_MAX])
 {
 	char home[PATH_MAX] = "", dir[PATH_MAX], shown[WORD_SHOWN_MAX];
 	struct stat st;
@@ -120,20 +121,21 @@ void log_find(const char *what, char ret_path[PATH_MAX])
 		    strerror(ENAMETOOLONG));
 	if (what && stat(what, &st) == 0) {
 		snprintf(ret_path, PATH_MAX, "%s", what);
-		if (S_ISDIR(st.st_mode) && !join(ret_path, what, "audit.jsonl"))
+		if (S_ISDIR(st.st_mode) &&
+		    !join(ret_path, what, LOG_DIR_RECORDS))
 			die(EXIT_SALLYPORT, "%.64s...: %s", what,
 			    strerror(ENAMETOOLONG));
-		return;
+		return S_ISDIR(st.st_mode);
 	}
 	if (what && strchr(what, '/'))
 		die(EXIT_SALLYPORT, "%s: %s", what, strerror(errno));
 	if (!session_home(home, sizeof(home)))
 		die(EXIT_SALLYPORT, "there is no HOME: say which log");
 	if (what && is_id(what) && join(dir, home, what) &&
-	    join(ret_path, dir, "audit.jsonl") && stat(ret_path, &st) == 0)
-		return;
+	    join(ret_path, dir, LOG_DIR_RECORDS) && stat(ret_path, &st) == 0)
+		return true;
 	if (find_newest(home, what, ret_path))
-		return;
+		return true;
 	if (what)
 		die(EXIT_SALLYPORT,
 		    "there is no file, directory or session %s\nSessions are "

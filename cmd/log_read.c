@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cmd/log_parts.h"
 
 #define BUFFER	(4 * OBSERVED_LINE_MAX)
 #define WAIT_MS 100
@@ -132,6 +133,73 @@ int log_read(int fd, const struct log_sink *sink)
 	return r;
 }
 
+/* --- several files ------------------------------------------------------- */
+
+/* What is in the open file, until @stop. */
+static int drain(struct log_reader *reader, int fd,
+		 const volatile sig_atomic_t *stop)
+{
+	int r;
+
+	while ((r = take_piece(reader, fd)) > 0 && !*stop)
+		continue;
+	return r < 0 ? r : 0;
+}
+
+static void end_part(struct log_reader *reader, const struct log_parts *parts)
+{
+	char name[PATH_MAX];
+
+	take_end(reader);
+	reader->sink->part(reader->sink->arg, log_parts_name(parts, name));
+	reader->number = 0;
+}
+
+/* All there is for now. @onward: also in a log that took the place of this one.
+ * 0 or -errno. */
+static int read_parts(struct log_reader *reader, struct log_parts *parts,
+		      const volatile sig_atomic_t *stop, bool onward)
+{
+	int r = drain(reader, parts->fd, stop);
+
+	while (r == 0 && !*stop) {
+		r = log_parts_peek(parts);
+		if (r <= 0 || (parts->another_log && !onward))
+			break;
+		r = drain(reader, parts->fd, stop);
+		if (r < 0 || *stop)
+			break;
+		end_part(reader, parts);
+		log_parts_step(parts);
+		r = drain(reader, parts->fd, stop);
+	}
+	return r < 0 ? r : 0;
+}
+
+int log_read_parts(const char *path, const struct log_sink *sink)
+{
+	static const volatile sig_atomic_t never;
+	AUTO_FREE struct log_reader *reader = reader_new(sink);
+	struct log_parts parts;
+	int r;
+
+	if (!reader)
+		return -ENOMEM;
+	r = log_parts_open(path, false, &parts);
+	if (r < 0)
+		return r;
+	r = read_parts(reader, &parts, &never, false);
+	if (r == 0 && parts.missing) {
+		end_part(reader, &parts);
+		r = -ENOENT;
+	} else if (r == 0) {
+		take_end(reader);
+	}
+	sink->rest(sink->arg);
+	log_parts_close(&parts);
+	return r;
+}
+
 /* --- one that grows ------------------------------------------------------ */
 
 static volatile sig_atomic_t interrupted;
@@ -164,58 +232,41 @@ static bool pause_reading(void)
 	return !interrupted && poll(&out, 1, WAIT_MS) <= 0 && !interrupted;
 }
 
-/* Another file at @path: the rest of the one at *@fd is read, then it. 1 if it
- * was so, 0 or -errno. */
-static int replace(struct log_reader *reader, const char *path, int *fd)
+/* Cut to less than what was read of it: it begins anew. 1 if it was so, 0 or
+ * -errno. */
+static int rewind_short(struct log_reader *reader, int fd)
 {
-	struct stat is, was;
-	off_t at = lseek(*fd, 0, SEEK_CUR);
-	int r, next;
+	off_t at = lseek(fd, 0, SEEK_CUR);
+	struct stat st;
 
-	if (fstat(*fd, &was) < 0)
+	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (stat(path, &is) < 0)
-		return 0; /* between two */
-	if (is.st_dev == was.st_dev && is.st_ino == was.st_ino) {
-		if (at <= was.st_size || !S_ISREG(was.st_mode))
-			return 0;
-		/* Cut to less than what was read of it. */
-		reader->len = 0;
-		reader->skipping = false;
-		return lseek(*fd, 0, SEEK_SET) < 0 ? -errno : 1;
-	}
-	while ((r = take_piece(reader, *fd)) > 0 && !interrupted)
-		continue;
-	if (r < 0)
-		return r;
-	next = open(path, O_RDONLY | O_CLOEXEC);
-	if (next < 0)
-		return errno == ENOENT ? 0 : -errno;
-	take_end(reader);
-	close(*fd);
-	*fd = next;
-	reader->number = 0;
-	return 1;
+	if (!S_ISREG(st.st_mode) || at <= st.st_size)
+		return 0;
+	reader->len = 0;
+	reader->skipping = false;
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 1;
 }
 
-int log_follow(const char *path, const struct log_sink *sink)
+int log_follow(const char *path, bool all, const struct log_sink *sink)
 {
 	AUTO_FREE struct log_reader *reader = reader_new(sink);
-	AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int r = 1;
+	struct log_parts parts;
+	int r;
 
 	if (!reader)
 		return -ENOMEM;
-	if (fd < 0)
-		return -errno;
+	r = log_parts_open(path, !all, &parts);
+	if (r < 0)
+		return r;
 	catch_signals();
-	while (r >= 0) {
-		while ((r = take_piece(reader, fd)) > 0 && !interrupted)
-			continue;
+	do {
+		r = read_parts(reader, &parts, &interrupted, true);
 		if (r < 0 || !sink->rest(sink->arg) || sink->done(sink->arg) ||
 		    !pause_reading())
 			break;
-		r = replace(reader, path, &fd);
-	}
+		r = rewind_short(reader, parts.fd);
+	} while (r >= 0);
+	log_parts_close(&parts);
 	return r < 0 ? r : 0;
 }

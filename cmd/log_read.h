@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * log_read.h - the lines of a log, through one buffer, whatever its size; and
- * of one that grows.
+ * log_read.h - the lines of a log, through one buffer, whatever its size; of
+ * all its parts; and of one that grows.
  */
 #ifndef CMD_LOG_READ_H
 #define CMD_LOG_READ_H
@@ -20,6 +20,9 @@ struct log_sink {
 	 * record (and @line is NULL). @number counts from 1. */
 	void (*line)(void *arg, const char *line, size_t len, uint64_t number,
 		     enum log_fault fault);
+	/* The lines so far were of the file @path; those that come are of
+	 * another, and counted from 1. Not called for the last file. */
+	void (*part)(void *arg, const char *path);
 	/* Everything that was there was given: a good moment to show it. True:
 	 * go on. */
 	bool (*rest)(void *arg);
@@ -31,9 +34,14 @@ struct log_sink {
 /* All lines of @fd. 0, also when .rest() said no; or -errno. */
 int log_read(int fd, const struct log_sink *sink);
 
-/* The lines of the file @path and those that are appended, until .done(), until
- * .rest() says no, or until SIGINT, SIGTERM or SIGHUP. A file that takes its
- * place is read too. 0 or -errno. */
-int log_follow(const char *path, const struct log_sink *sink);
+/* All lines of PATH.000001, ..., @path. 0 or -errno: -ENOENT if there is no
+ * @path, also after the lines of the others. */
+int log_read_parts(const char *path, const struct log_sink *sink);
+
+/* The lines of the file @path (@all: and of the parts before it), and those
+ * that are appended, also when it is rotated or another log takes its place;
+ * until .done(), until .rest() says no, or until SIGINT, SIGTERM or SIGHUP. 0
+ * or -errno. */
+int log_follow(const char *path, bool all, const struct log_sink *sink);
 
 #endif

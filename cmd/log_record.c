@@ -292,6 +292,71 @@ static void put_rule(const json_t *line, struct log_record *r)
 		log_text_word(&text, rule);
 }
 
+/* --- the log of all sessions --------------------------------------------- */
+
+static void put_opened(struct log_text *text, const json_t *line)
+{
+	const char *session = get_text(line, "unmapped", "session");
+	const char *sandbox = get_text(line, "unmapped", "sandbox");
+
+	if (sandbox && strcmp(sandbox, session) != 0)
+		put_part(text, "name ", sandbox);
+	put_part(text, "log ", get_text(line, "unmapped", "directory"));
+	put_part(text, "policy ", get_text(line, "policy", "uid"));
+}
+
+static void put_ended(struct log_text *text, const json_t *line)
+{
+	uint64_t records = get_number(line, "unmapped", "records");
+
+	log_text_add(text, "%llu record%s", (unsigned long long)records,
+		     records == 1 ? "" : "s");
+	put_part(text, "receipt ", get_text(line, "unmapped", "receipt"));
+	if (!get_text(line, "unmapped", "receipt"))
+		log_text_add(text, " no receipt");
+}
+
+static void put_host(const json_t *line, struct log_record *r)
+{
+	const json_t *earlier = get(line, "unmapped", "earlier");
+	struct log_text where = log_text_of(r->where, sizeof(r->where));
+	struct log_text text = log_text_of(r->detail, sizeof(r->detail));
+
+	log_text_word(&where, get_text(line, "unmapped", "session"));
+	if (r->host == HOSTLOG_OPENED)
+		put_opened(&text, line);
+	else
+		put_ended(&text, line);
+	if (!earlier)
+		return;
+	put_break(&text);
+	log_text_add(&text, "a log of %llu records is in ",
+		     (unsigned long long)get_number(earlier, "records", NULL));
+	log_text_put(&text, get_text(earlier, "directory", NULL));
+}
+
+/* What hostlog_record() writes; @r is all zeros. */
+static bool take_host(const json_t *line, struct log_record *r)
+{
+	const char *product =
+		get_text(get(line, "metadata", "product"), "name", NULL);
+	const char *log = get_text(line, "metadata", "correlation_uid");
+	const char *word = get_text(line, "unmapped", "event");
+	const json_t *earlier = get(line, "unmapped", "earlier");
+
+	for (int i = 1; word && i < HOSTLOG_EVENT_COUNT; i++)
+		if (strcmp(word, hostlog_word((enum hostlog_event)i)) == 0)
+			r->host = (enum hostlog_event)i;
+	r->seen.time_ms = get_number(line, "time", NULL);
+	r->kind = LOG_KIND_SESSION;
+	r->verdict = LOG_EVENT;
+	return r->host && r->seen.time_ms && product && log &&
+	       strcmp(product, "sallyport") == 0 &&
+	       strcmp(log, HOSTLOG_SESSION) == 0 &&
+	       get_text(line, "unmapped", "session") &&
+	       (!earlier || get_text(earlier, "directory", NULL));
+}
+
 /* --- all of it ----------------------------------------------------------- */
 
 static void take_numbers(const json_t *line, struct log_record *r)
@@ -316,6 +381,11 @@ enum log_fault log_record_parse(const char *line, size_t len,
 		return LOG_TOO_LONG;
 	memset(ret, 0, offsetof(struct log_record, where));
 	seen = observed_parse_json(line, len, &ret->seen, &json);
+	if (seen == OBSERVED_BAD && json && take_host(json, ret)) {
+		put_host(json, ret);
+		json_decref(json);
+		return LOG_FINE;
+	}
 	if (seen == OBSERVED_BAD) {
 		fine = json != NULL;
 		json_decref(json);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "audit/hostlog.h"
 #include "audit/observed.h"
 
 /* What became of it. */
@@ -28,7 +29,7 @@ enum log_kind {
 	LOG_KIND_HTTP,
 	LOG_KIND_PACKET,
 	LOG_KIND_FINDING,
-	LOG_KIND_SESSION,
+	LOG_KIND_SESSION, /* also those of the log of all sessions */
 	LOG_KIND_POLICY,
 	LOG_KIND_COUNT
 };
@@ -51,10 +52,11 @@ struct log_record {
 				    .host and .address */
 	enum log_verdict verdict;
 	enum log_kind kind;
-	bool judged;	  /* .seen.verdict says something */
-	bool through;	  /* .seen.door does */
-	bool has_traffic; /* the three numbers do */
-	uint64_t flow;	  /* 0: none */
+	enum hostlog_event host; /* of the log of all sessions; 0: not */
+	bool judged;		 /* .seen.verdict says something */
+	bool through;		 /* .seen.door does */
+	bool has_traffic;	 /* the three numbers do */
+	uint64_t flow;		 /* 0: none */
 	uint64_t up, down, duration_ms;
 	/* Printable ASCII; "" if there is nothing to say. The first two
 	 * without blanks. */

@@ -117,7 +117,14 @@ static const char *what_cell(const struct log_record *record)
 		[EVENT_RULESET] = "ruleset",
 	};
 
-	return words[record->seen.kind];
+	static const char *const host_words[HOSTLOG_EVENT_COUNT] = {
+		[HOSTLOG_OPENED] = "opened",
+		[HOSTLOG_RECEIPT] = "receipt",
+		[HOSTLOG_ENDED] = "ended",
+	};
+
+	return record->host ? host_words[record->host]
+			    : words[record->seen.kind];
 }
 
 /* A finding without a reason of its own has the first of the table. */

@@ -10,14 +10,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
-#include "audit/log_dir.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
-#include "cmd/log_find.h"
 #include "cmd/print.h"
 
 #define EARLIER_PREFIX "earlier-"
@@ -248,8 +245,34 @@ static int verify_below(const struct verify_command *command, const char *dir,
 	return status;
 }
 
+static void print_json_host(const struct verify_host *host)
+{
+	size_t cap = VERIFY_JSON_MAX + host->losts * 8192;
+	AUTO_FREE char *buf = malloc(cap);
+	struct json j = json_of(buf, buf ? cap : 0);
+
+	if (host->r == -ENOENT)
+		return;
+	json_open(&j, NULL, '{');
+	verify_host_json(&j, host);
+	json_close(&j, '}');
+	if (!buf || j.full)
+		die(EXIT_SALLYPORT, "%s", strerror(ENOMEM));
+	printf(",%.*s", (int)j.len - 2, buf + 1);
+}
+
+/* That there is none matters to who asked for it. */
+static int host_status(const struct verify_command *command,
+		       const struct verify_host *host)
+{
+	if (host->r == -ENOENT)
+		return command->sessions ? VERIFY_EXIT_INCOMPLETE : 0;
+	return host->r < 0 ? EXIT_SALLYPORT : exit_of(host->verdict);
+}
+
 static int verify_many(const struct verify_command *command, const char *dir)
 {
+	struct verify_host host;
 	struct row *rows;
 	size_t count;
 	int status;
@@ -260,13 +283,20 @@ static int verify_many(const struct verify_command *command, const char *dir)
 		    "proof is of one of them",
 		    dir);
 	status = verify_below(command, dir, "", &rows, &count);
-	if (!count)
+	verify_host(command, dir, &host);
+	if (!count && host.r == -ENOENT)
 		die(EXIT_SALLYPORT, "%s: there is no log", dir);
-	if (command->json) {
+	status = worse(status, host_status(command, &host));
+	if (command->json && !command->quiet) {
 		print_json_head(verdict_of(status), "logs");
 		print_json_rows(rows, count);
-		puts("]}");
+		putchar(']');
+		print_json_host(&host);
+		puts("}");
+	} else if (!command->quiet) {
+		verify_host_print(&host);
 	}
+	verify_host_free(&host);
 	free_rows(rows, count);
 	return print_end(status);
 }
@@ -282,9 +312,9 @@ static void print_json_one(const char *path, const struct verify_result *result,
 		die(EXIT_SALLYPORT, "%s: the receipt is too long", path);
 	/* Its last bracket has to wait. */
 	printf("%.*s", (int)j.len - 1, buf);
-	if (count) {
+	if (count || result->quotes_earlier) {
 		printf(",\"earlier_fits\":%s,\"earlier\":[",
-		       fits ? "true" : "false");
+		       fits && count ? "true" : "false");
 		print_json_rows(earlier, count);
 		putchar(']');
 	}
@@ -326,11 +356,13 @@ static int verify_single(const struct verify_command *command, const char *path)
 	size_t count;
 	int r = verify_one(command, path, &result), status, order;
 	struct verify_command plain = *command;
+	const char *host;
 
 	if (r < 0)
 		die(EXIT_SALLYPORT, "%s: %s", path, why_not(r));
+	host = verify_host_one(path, &result);
 	if (!command->quiet && !command->json)
-		verify_print(command, &result);
+		verify_print(command, &result, host);
 	/* Those have receipts of their own. */
 	plain.receipt = plain.checkpoint = NULL;
 	status = worse(
@@ -345,36 +377,6 @@ static int verify_single(const struct verify_command *command, const char *path)
 	return print_end(status);
 }
 
-/* Cuts the file off: what matters is the directory. */
-static void find_dir(const char *what, char ret[PATH_MAX])
-{
-	char *slash, *base;
-
-	log_find(what, ret);
-	slash = strrchr(ret, '/');
-	base = slash ? slash + 1 : ret;
-	if (strncmp(base, LOG_DIR_RECORDS, sizeof(LOG_DIR_RECORDS) - 1) != 0)
-		die(EXIT_SALLYPORT,
-		    "%s: it is no log (" LOG_DIR_RECORDS
-		    "), and no directory of one",
-		    ret);
-	if (!slash)
-		snprintf(ret, PATH_MAX, ".");
-	else if (slash == ret)
-		slash[1] = '\0';
-	else
-		*slash = '\0';
-}
-
-static bool has(const char *dir, const char *name)
-{
-	char path[PATH_MAX];
-	struct stat st;
-	int len = snprintf(path, sizeof(path), "%s/%s", dir, name);
-
-	return len < PATH_MAX && lstat(path, &st) == 0;
-}
-
 int verify_main(int argc, char **argv)
 {
 	struct verify_command command;
@@ -385,10 +387,12 @@ int verify_main(int argc, char **argv)
 	verify_options_key(&command);
 	if (command.record)
 		return verify_record(&command);
-	find_dir(command.log, dir);
+	if (command.sessions)
+		verify_find_home(&command, dir);
+	else
+		verify_find_log(command.log, dir);
 	stop_on_signals();
-	if (!has(dir, LOG_DIR_RECORDS) && !has(dir, LOG_DIR_CHECKPOINTS) &&
-	    !has(dir, LOG_DIR_RECEIPT))
+	if (!verify_is_session(dir))
 		return verify_many(&command, dir);
 	if (command.prove)
 		return prove(&command, dir);

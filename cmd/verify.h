@@ -5,6 +5,9 @@
 #ifndef CMD_VERIFY_H
 #define CMD_VERIFY_H
 
+#include <limits.h>
+
+#include "audit/hostlog_check.h"
 #include "audit/verify.h"
 #include "base/json.h"
 
@@ -20,6 +23,7 @@ struct verify_command {
 	const char *record, *with; /* one line, and what proves it */
 	const char *out;	   /* of --proof; NULL: standard output */
 	bool json, quiet, prove;
+	bool sessions; /* .log is the directory of all; NULL: the usual one */
 	uint64_t proof;
 	struct vkey vkey;
 	bool has_vkey;
@@ -31,15 +35,22 @@ void verify_options_parse(int argc, char **argv, struct verify_command *ret);
 /* Fills in .vkey: --key, or signing.vkey of the configuration, or none. */
 void verify_options_key(struct verify_command *command);
 
+/* The directory that is meant; die with a message (EXIT_SALLYPORT) if there is
+ * none. A log of all sessions stands for the directory that it is in. */
+void verify_find_log(const char *what, char ret[PATH_MAX]);
+void verify_find_home(const struct verify_command *command, char ret[PATH_MAX]);
+bool verify_is_session(const char *dir);
+
 /* Why a result that is not broken proves less than all; 0 if it does. Fills
  * at most VERIFY_WHYS_MAX sentences. */
-#define VERIFY_WHYS_MAX 5
+#define VERIFY_WHYS_MAX 7
 size_t verify_whys(const struct verify_result *result,
 		   const char *ret_why[VERIFY_WHYS_MAX]);
 
 const char *verify_verdict_word(enum verify_verdict verdict);
+/* @host: as verify_host_one() returns it. */
 void verify_print(const struct verify_command *command,
-		  const struct verify_result *result);
+		  const struct verify_result *result, const char *host);
 void verify_print_row(const char *name, const struct verify_result *result);
 /* As a member @key of what is open in @j, or the whole if @key is NULL. */
 void verify_put_json(struct json *j, const char *key, const char *name,
@@ -65,10 +76,37 @@ int verify_sessions(const char *dir, const char *prefix, char ***ret_names);
  * somebody put one in the place of another. */
 void verify_check_name(const char *dir, struct verify_result *result);
 
+void verify_add_problem(struct verify_result *result, enum verify_fault fault,
+			const char *file, const char *text);
+
 /* Whether @earlier is the log that the first record of @result says was in its
  * place before. */
 bool verify_fits(const struct verify_result *result,
 		 const struct verify_result *earlier);
+
+/* --- the log of all sessions --------------------------------------------- */
+
+struct verify_host {
+	int r; /* 0; -ENOENT if there is none; -errno */
+	enum verify_verdict verdict;
+	bool known_key;
+	struct hostlog_checked checked;
+	struct verify_host_lost *lost; /* what is not as it ended */
+	size_t losts;
+};
+
+/* Is @dir one of its directories, not a session's? */
+bool verify_is_host(const char *dir);
+void verify_host(const struct verify_command *command, const char *home,
+		 struct verify_host *ret);
+void verify_host_free(struct verify_host *host);
+void verify_host_print(const struct verify_host *host);
+/* A member of what is open in @j. */
+void verify_host_json(struct json *j, const struct verify_host *host);
+
+/* What the log of all sessions beside @dir says of the session in it; adds to
+ * @result what is wrong. Returns a few words for people. */
+const char *verify_host_one(const char *dir, struct verify_result *result);
 
 /* `--record FILE --with PROOF`; returns the exit status. */
 int verify_record(const struct verify_command *command);

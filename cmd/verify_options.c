@@ -14,8 +14,7 @@
 #include "audit/key.h"
 #include "base/log.h"
 #include "cmd/command.h"
-#include "cmd/policy_file.h"
-#include "cmd/session.h"
+#include "cmd/signing.h"
 #include "cmd/verify.h"
 
 enum option_code {
@@ -26,6 +25,7 @@ enum option_code {
 	OPT_PROOF,
 	OPT_RECORD,
 	OPT_WITH,
+	OPT_SESSIONS,
 	OPT_HELP,
 };
 
@@ -39,19 +39,24 @@ static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "record", required_argument, NULL, OPT_RECORD },
 	{ "with", required_argument, NULL, OPT_WITH },
+	{ "sessions", no_argument, NULL, OPT_SESSIONS },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
 };
 
 static const char help[] =
 	"usage: sallyport verify [OPTION]... [LOG|DIR|SESSION]\n"
+	"       sallyport verify --sessions [OPTION]... [DIR]\n"
 	"       sallyport verify --record FILE --with PROOF [--key KEY]\n"
 	"\n"
 	"Is a log what was written, all of it, and by whom? Names the first line that\n"
 	"was edited, removed, added or moved. A log is an audit.jsonl, the directory of\n"
 	"a session, its id or name; without any, the newest session's. A directory of\n"
-	"sessions: each of them, a line each.\n"
+	"sessions: each of them, a line each, and the log of all sessions in it (host),\n"
+	"which knows of each that was removed or got another receipt.\n"
 	"\n"
+	"  --sessions             DIR is such a directory; without one, that of all\n"
+	"                         sessions. There has to be a log of all\n"
 	"  --key KEY              who must have signed: NAME+ID+BASE64, or a file with\n"
 	"                         that; of the signer or of the session. Without it\n"
 	"                         signing.vkey of the configuration directory\n"
@@ -115,6 +120,9 @@ static void parse_one(int code, char **argv, struct verify_command *command)
 	case OPT_WITH:
 		command->with = optarg;
 		break;
+	case OPT_SESSIONS:
+		command->sessions = true;
+		break;
 	case OPT_HELP:
 		fputs(help, stdout);
 		exit(0);
@@ -144,6 +152,11 @@ void verify_options_parse(int argc, char **argv, struct verify_command *ret)
 	if (ret->record &&
 	    (ret->log || ret->prove || ret->receipt || ret->checkpoint))
 		bad("--record is about one line: no log goes with it", NULL);
+	if (ret->sessions &&
+	    (ret->record || ret->prove || ret->receipt || ret->checkpoint))
+		bad("--sessions is about all of them: a receipt, checkpoint, "
+		    "proof or record is of one",
+		    NULL);
 	if (ret->out && !ret->prove)
 		bad("-o is for --proof", NULL);
 	if (ret->prove && ret->json)
@@ -166,22 +179,11 @@ static void read_key(struct verify_command *command, const char *path,
 	command->has_vkey = true;
 }
 
-/* Of the key that sessions sign with where none is named. */
-static bool key_dir(char *buf, size_t cap)
-{
-	const char *config = getenv("XDG_CONFIG_HOME");
-
-	/* HOME may still be that of who called sudo. */
-	if (session_root() && !(config && *config == '/'))
-		return snprintf(buf, cap, "/etc/sallyport") < (int)cap;
-	return policy_config_dir(buf, cap);
-}
-
 void verify_options_key(struct verify_command *command)
 {
 	static char path[PATH_MAX];
 	const char *key = command->key;
-	char dir[PATH_MAX - sizeof("/signing.vkey")];
+	char dir[PATH_MAX - sizeof("/" SIGNING_VKEY)];
 
 	if (key &&
 	    !vkey_parse((struct text){ key, strlen(key) }, &command->vkey)) {
@@ -194,9 +196,9 @@ void verify_options_key(struct verify_command *command)
 		read_key(command, key, true);
 		return;
 	}
-	if (!key_dir(dir, sizeof(dir)))
+	if (!signing_dir(dir, sizeof(dir)))
 		return;
-	snprintf(path, sizeof(path), "%s/signing.vkey", dir);
+	snprintf(path, sizeof(path), "%s/" SIGNING_VKEY, dir);
 	command->key_from = path;
 	read_key(command, path, false);
 }

@@ -58,9 +58,18 @@ size_t verify_whys(const struct verify_result *result,
 	if (result->torn)
 		ret_why[n++] = "it ends within a line that is not signed";
 	if (result->covered < result->records)
-		ret_why[n++] = "its last records are not signed";
+		ret_why[n++] =
+			result->closed
+				? "its last records are not signed: it was "
+				  "killed as it ended, or somebody removed "
+				  "checkpoints and receipt"
+				: "its last records are not signed";
 	if (!result->has_receipt)
 		ret_why[n++] = "there is no receipt";
+	if (result->not_named)
+		ret_why[n++] = "the log of all sessions does not name it";
+	if (result->host_broken)
+		ret_why[n++] = "the log of all sessions is broken";
 	return n;
 }
 
@@ -138,7 +147,7 @@ static void print_problems(const struct verify_result *result)
 }
 
 void verify_print(const struct verify_command *command,
-		  const struct verify_result *result)
+		  const struct verify_result *result, const char *host)
 {
 	const char *why[VERIFY_WHYS_MAX];
 	size_t n = verify_whys(result, why);
@@ -150,6 +159,7 @@ void verify_print(const struct verify_command *command,
 	print_what(command, result);
 	if (result->has_receipt)
 		print_text(stdout, TONE_PLAIN, "  receipt   good\n");
+	print_text(stdout, TONE_PLAIN, "  host log  %s\n", host);
 	for (size_t i = 0; i < n; i++)
 		print_text(stdout, TONE_WARNING, "  but %s\n", why[i]);
 	print_problems(result);

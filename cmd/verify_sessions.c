@@ -4,12 +4,15 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "audit/hostlog.h"
 #include "audit/log_dir.h"
+#include "audit/verify_read.h"
 #include "base/cleanup.h"
 #include "cmd/verify.h"
 
@@ -39,21 +42,26 @@ static int add(struct list *list, const char *parent, const char *name)
 }
 
 /* Any of the files makes it one: the log may be what is missing. */
-static bool has_log(const char *dir, const char *name)
+static bool has_log(const char *parent, const char *name)
 {
-	static const char *const files[] = { LOG_DIR_RECORDS, LOG_DIR_RECEIPT,
-					     LOG_DIR_CHECKPOINTS };
 	char path[PATH_MAX];
-	struct stat st;
+	int len = snprintf(path, sizeof(path), "%s/%s", parent, name);
+	AUTO_FD int dir =
+		len < PATH_MAX ? open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+			       : -1;
 
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		int len = snprintf(path, sizeof(path), "%s/%s/%s", dir, name,
-				   files[i]);
+	return dir >= 0 && verify_has_log(dir);
+}
 
-		if (len < PATH_MAX && lstat(path, &st) == 0)
-			return true;
-	}
-	return false;
+/* The log of all sessions is none of them; nor is a session one that only looks
+ * like it. */
+static bool is_host(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	int len = snprintf(path, sizeof(path), "%s/%s", dir, name);
+
+	return strncmp(name, HOSTLOG_DIR, strlen(HOSTLOG_DIR)) == 0 &&
+	       len < PATH_MAX && verify_is_host(path);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -70,7 +78,7 @@ static int consider(struct list *list, const char *top, const char *below,
 	char inner[PATH_MAX];
 	int len, r;
 
-	if (*name == '.' || strcmp(name, "host") == 0 || !has_log(dir, name))
+	if (*name == '.' || is_host(dir, name) || !has_log(dir, name))
 		return 0;
 	r = add(list, below, name);
 	len = snprintf(inner, sizeof(inner), "%s%s%s", below, *below ? "/" : "",
@@ -136,24 +144,33 @@ static bool is_id(const char *name)
 	return true;
 }
 
-void verify_check_name(const char *dir, struct verify_result *result)
+void verify_add_problem(struct verify_result *result, enum verify_fault fault,
+			const char *file, const char *text)
 {
-	AUTO_FREE char *real = realpath(dir, NULL);
-	const char *slash = real ? strrchr(real, '/') : NULL;
 	struct verify_problem *problem;
 
-	if (!slash || !is_id(slash + 1) || !*result->session ||
-	    strcmp(slash + 1, result->session) == 0)
-		return;
 	result->verdict = VERIFY_BROKEN;
 	if (result->problems++ >= VERIFY_PROBLEMS_MAX)
 		return;
 	problem = &result->problem[result->problems - 1];
-	*problem = (struct verify_problem){ .fault = VERIFY_OTHER_SESSION };
-	snprintf(problem->file, sizeof(problem->file), "%s", slash + 1);
-	snprintf(problem->text, sizeof(problem->text),
+	*problem = (struct verify_problem){ .fault = fault };
+	snprintf(problem->file, sizeof(problem->file), "%s", file);
+	snprintf(problem->text, sizeof(problem->text), "%s", text);
+}
+
+void verify_check_name(const char *dir, struct verify_result *result)
+{
+	AUTO_FREE char *real = realpath(dir, NULL);
+	const char *slash = real ? strrchr(real, '/') : NULL;
+	char text[160];
+
+	if (!slash || !is_id(slash + 1) || !*result->session ||
+	    strcmp(slash + 1, result->session) == 0)
+		return;
+	snprintf(text, sizeof(text),
 		 "the directory of this session has session %s in it",
 		 result->session);
+	verify_add_problem(result, VERIFY_OTHER_SESSION, slash + 1, text);
 }
 
 bool verify_fits(const struct verify_result *result,

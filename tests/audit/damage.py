@@ -482,12 +482,6 @@ def last_checkpoint_gone(log):
     log.put_notes(log.notes()[:-1])
 
 
-@case("truncated", NOTES, 30)
-def last_checkpoint_gone_and_the_receipt(log):
-    log.put_notes(log.notes()[:-1])
-    os.unlink(log.file(RECEIPT))
-
-
 @case("truncated", NOTES, 5)
 def all_checkpoints_but_one_gone(log):
     log.put_notes(log.notes()[:1])
@@ -824,6 +818,15 @@ def counts(s):
     s["predicate"]["verdicts"]["refused"] = 0
 
 
+def reasons(s):
+    by = s["predicate"]["verdicts"]["by_reason"]
+    by["port"] = by.pop("not_in_policy")
+
+
+def one_reason_more(s):
+    s["predicate"]["verdicts"]["by_reason"]["port"] = 1
+
+
 def set_log(key, value):
     return lambda s: s["predicate"]["log"].__setitem__(key, value)
 
@@ -831,6 +834,8 @@ def set_log(key, value):
 receipt("wrong_key", counts, seed=2)("counts_changed_by_another")
 receipt("wrong_key", counts, seed=2, name="other.example")("of_another_signer")
 receipt("receipt", counts)("counts_changed")
+receipt("receipt", reasons)("reasons_changed")
+receipt("receipt", one_reason_more)("with_one_reason_more")
 receipt("receipt", set_log("records", 299))("of_fewer_records")
 receipt("receipt", set_log("root", base64.b64encode(bytes(32)).decode()))(
     "of_another_root")

@@ -21,6 +21,7 @@
 #include "audit/checkpoint.h"
 #include "audit/dsse.h"
 #include "audit/log_dir.h"
+#include "audit/receipt.h"
 #include "audit/record.h"
 #include "audit/statement.h"
 #include "base/cleanup.h"
@@ -31,9 +32,8 @@
 	"1111111111111111111111111111111111111111111111111111111111111111"
 #define RULESET_HEX \
 	"2222222222222222222222222222222222222222222222222222222222222222"
-#define RECEIPT_TYPE_V1 "https://sallyport.example/receipt/v1"
-#define PARTS_MAX	16
-#define FIRST_MS	UINT64_C(1795300000000)
+#define PARTS_MAX 16
+#define FIRST_MS  UINT64_C(1795300000000)
 
 static const char *session = "20261121T120000Z-0123456789";
 static const char *name = "box.example";
@@ -214,6 +214,10 @@ static void put_predicate(struct json *j)
 	json_open(j, "verdicts", '{');
 	json_uint(j, "allowed", allowed);
 	json_uint(j, "refused", refused);
+	json_open(j, "by_reason", '{');
+	if (refused)
+		json_uint(j, "not_in_policy", refused);
+	json_close(j, '}');
 	json_close(j, '}');
 	json_open(j, "log", '{');
 	json_uint(j, "records", tree.size);
@@ -246,7 +250,7 @@ static void write_receipt(void)
 	}
 	subject[count++] = (struct statement_subject){ "policy", POLICY_HEX };
 	subject[count++] = (struct statement_subject){ "ruleset", RULESET_HEX };
-	statement_open(&j, subject, count, RECEIPT_TYPE_V1);
+	statement_open(&j, subject, count, RECEIPT_TYPE);
 	put_predicate(&j);
 	statement_close(&j);
 	must(!j.full, "body");

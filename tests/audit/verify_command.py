@@ -109,7 +109,9 @@ class Verify(unittest.TestCase):
         self.assertEqual((status, err), (2, ""), out)
         self.assertEqual([x.split()[:2] for x in out.splitlines()],
                          [["holds", "one"], ["incomplete", "three"],
-                          ["holds", "two"], ["holds", "two/earlier-000001"]])
+                          ["holds", "two"], ["holds", "two/earlier-000001"],
+                          ["There", "is"]])
+        self.assertIn("\nThere is no log of all sessions (host): ", out)
         os.unlink(home + "/two/earlier-000001/checkpoints")
         status, out, err = self.run_it(home, "--key", self.key, "--json")
         self.assertEqual((status, err), (1, ""))
@@ -130,6 +132,19 @@ class Verify(unittest.TestCase):
         self.assertEqual((status, found["verdict"]), (1, "holds"))
         self.assertEqual(found["earlier"][0]["verdict"], "broken")
 
+    def test_killed_as_it_ended(self):
+        """Closed, but neither a last checkpoint nor a receipt."""
+        path = make(self.top + "/killed", receipt=0)
+        with open(path + "/checkpoints", encoding="utf-8") as f:
+            notes = f.read().splitlines(True)
+        with open(path + "/checkpoints", "w", encoding="utf-8") as f:
+            f.write("".join(notes[:-5]))
+        status, out, err = self.run_it(path, "--key", self.key)
+        self.assertEqual((status, err), (2, ""), out)
+        self.assertIn("but its last records are not signed: it was killed as "
+                      "it ended, or somebody removed", out)
+        self.assertIn("but there is no receipt", out)
+
     def test_another_session_in_its_place(self):
         other = "20261121T130000Z-abcdefabcd"
         for name, status in ((ID, 0), (other, 1)):
@@ -139,6 +154,46 @@ class Verify(unittest.TestCase):
         self.assertIn(f"{other}: other_session: the directory of this session "
                       f"has session {ID} in it", out)
 
+    def test_only_what_was_here_before(self):
+        # Whoever takes the newest log away leaves the one before it, which
+        # holds; or puts another one below.
+        home = self.top + "/place"
+        make(home)
+        make(home + "/earlier-000001", session="20261121T110000Z-0000000000")
+        for name in os.listdir(home):
+            if name != "earlier-000001":
+                os.unlink(home + "/" + name)
+        for path, told in ((home, "audit.jsonl: unreadable: the records: it "
+                            "is missing"), (self.top, "broken      place ")):
+            status, out, err = self.run_it(path, "--key", self.key)
+            self.assertEqual((status, err), (1, ""), out)
+            self.assertIn(told, out)
+        os.rename(home + "/earlier-000001", home + "/earlier-000002")
+        self.assertEqual(self.run_it(home, "--key", self.key)[0], 1)
+        shutil.rmtree(home)
+        for name in ("session.vkey", "audit.jsonl.000001",
+                     "receipt.dsse.json.new"):
+            make(home + "/" + ID)
+            with open(home + "/" + name, "wb"):
+                pass
+            self.assertEqual(self.run_it(home, "--key", self.key)[0], 1, name)
+            shutil.rmtree(home)
+
+    def test_no_session_is_passed_over(self):
+        # The logs of all sessions lie beside the sessions; their names hide
+        # nothing.
+        home = self.top + "/home"
+        os.mkdir(home + "/host")
+        os.mkdir(home + "/host-0123abcd")
+        self.assertEqual(self.run_it(home, "--key", self.key)[0], 0)
+        for name in ("host", "host-0123abcd"):
+            shutil.rmtree(f"{home}/{name}")
+            make(f"{home}/{name}")
+            os.unlink(f"{home}/{name}/checkpoints")
+            status, out, err = self.run_it(home, "--key", self.key)
+            self.assertEqual((status, err), (1, ""), (name, out))
+            shutil.rmtree(f"{home}/{name}")
+
     def test_what_was_here_before(self):
         old = make(self.top + "/old", parts=1,
                    session="20261121T110000Z-0000000000")
@@ -146,6 +201,10 @@ class Verify(unittest.TestCase):
         status, out, err = self.run_it(path, "--key", self.key)
         self.assertEqual((status, err), (0, ""))
         self.assertIn("but a log of 300 records was in this place", out)
+        status, out, err = self.run_it(path, "--key", self.key, "--json")
+        found = json.loads(out)
+        self.assertEqual((status, found["earlier_fits"], found["earlier"]),
+                         (0, False, []))
         shutil.copytree(old, path + "/earlier-000001")
         status, out, err = self.run_it(path, "--key", self.key)
         self.assertEqual((status, err), (0, ""), out)

@@ -23,7 +23,8 @@
 #include "base/cleanup.h"
 #include "cmd/command.h"
 
-#define TIME_MS UINT64_C(1775014138811) /* 2026-04-01T03:28:58.811Z */
+#define TIME_MS	  UINT64_C(1775014138811) /* 2026-04-01T03:28:58.811Z */
+#define SLURP_MAX (32u << 20)
 
 struct shown {
 	int status;
@@ -97,11 +98,11 @@ static inline struct audit_event event_of(enum event_kind kind,
 static inline char *slurp(const char *path)
 {
 	AUTO_FILE FILE *file = fopen(path, "r");
-	char *text = calloc(1, 1 << 22);
+	char *text = calloc(1, SLURP_MAX);
 
 	assert_non_null(file);
 	assert_non_null(text);
-	assert_in_range(fread(text, 1, (1 << 22) - 1, file), 0, (1 << 22) - 2);
+	assert_in_range(fread(text, 1, SLURP_MAX - 1, file), 0, SLURP_MAX - 2);
 	return text;
 }
 
