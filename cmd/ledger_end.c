@@ -190,7 +190,8 @@ static int write_receipt(const struct ledger_log *log, uint8_t *ret_digest)
 		else if (errno != EINTR)
 			r = -errno;
 	}
-	if (r == 0 && fdatasync(log->file[LEDGER_RECEIPT]) < 0)
+	if (r == 0 && log->start.durable &&
+	    fdatasync(log->file[LEDGER_RECEIPT]) < 0)
 		r = -errno;
 	if (r == 0)
 		sha256(line, len, ret_digest);
@@ -223,8 +224,6 @@ int ledger_end_report(struct ledger_log *log)
 	uint8_t digest[MERKLE_HASH];
 	int r = ledger_log_settle(log);
 
-	if (r == 0)
-		r = seal_sync(log->seal);
 	if (r < 0)
 		return r;
 	if (receipt) {
