@@ -204,9 +204,9 @@ int ledger_start(struct ledger_log *log)
 	for (size_t i = 0; i < LEDGER_FILE_COUNT; i++)
 		log->file[i] = -1;
 	/* While the warden builds the boundary. */
-	if ((r = key_warm_up()) || (r = take_start(log)) || (r = take_rest(log, key_name)) ||
-	    (r = open_seal(log, key_name)) || (r = isolate(log)) ||
-	    (r = write_vkey(log)))
+	if ((r = key_warm_up()) || (r = take_start(log)) ||
+	    (r = take_rest(log, key_name)) || (r = open_seal(log, key_name)) ||
+	    (r = isolate(log)) || (r = write_vkey(log)))
 		return r;
 	/* Isolation is of a process with one thread; what it starts later has
 	 * as little. */
