@@ -33,7 +33,7 @@
 #include "launch/child.h"
 
 #define LINKS_MAX 8
-#define BATCH	  8 /* packs */
+#define BATCH	  32 /* packs */
 /* At the end: more than any socket holds, so that a gate that goes on sending
  * can't keep us. */
 #define LAST_TURNS 256
@@ -65,6 +65,7 @@ struct ledger {
 	struct link link[LINKS_MAX];
 	struct held held;
 	struct pace pace;
+	bool more;	/* a link may have more than the last turn took */
 	int timeout_ms; /* until the log wants another turn */
 	uint8_t pack[BATCH][RECORD_PACK_MAX + 1];
 	char text[RECORD_MESSAGE_MAX];
@@ -200,6 +201,7 @@ static int link_take(struct ledger *ledger, struct link *link)
 	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0 && errno != EAGAIN)
 		link_end(link);
+	ledger->more |= n == BATCH;
 	for (int i = 0; i < n && link->fd >= 0; i++) {
 		int r = 0;
 
@@ -236,6 +238,7 @@ static int take_turn(struct ledger *ledger, const struct pollfd *ready)
 {
 	int total = 0, r;
 
+	ledger->more = false;
 	for (size_t i = 0; i < LINKS_MAX; i++) {
 		if (ledger->link[i].fd < 0 ||
 		    (ready && !(ready[i].revents & ~POLLOUT)))
@@ -380,18 +383,10 @@ static void watch(const struct ledger *ledger, struct pollfd *pfd)
 	}
 }
 
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
 /* In time for many records: what comes until then wakes nobody up. */
 static void rest(const struct ledger *ledger)
 {
-	unsigned wait_us = pace_wait_us(&ledger->pace, now_us());
+	unsigned wait_us = pace_wait_us(&ledger->pace, pace_now_us());
 	struct timespec ts = { .tv_nsec = (long)wait_us * 1000 };
 
 	if (wait_us)
@@ -407,7 +402,7 @@ static int serve(struct ledger *ledger)
 	for (;;) {
 		bool closing = ledger->held.link && ledger->log.has_end;
 
-		if (!closing)
+		if (!closing && !ledger->more)
 			rest(ledger);
 		watch(ledger, pfd);
 		r = poll(pfd, ARRAY_SIZE(pfd),
@@ -416,7 +411,7 @@ static int serve(struct ledger *ledger)
 			return -errno;
 		if (r < 0)
 			continue;
-		pace_begin(&ledger->pace, now_us());
+		pace_begin(&ledger->pace, pace_now_us());
 		r = take_turn(ledger, pfd);
 		if (r < 0)
 			return r;

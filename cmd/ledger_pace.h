@@ -15,7 +15,7 @@
 
 #define PACE_WINDOW_US 10000
 #define PACE_BUSY      5000 /* records a second, in the last window */
-#define PACE_TURN_US   1000
+#define PACE_TURN_US   2000
 
 /* All zero at first. */
 struct pace {
@@ -24,6 +24,9 @@ struct pace {
 	uint32_t records;  /* in the window */
 	bool busy;
 };
+
+/* The clock of all this. */
+uint64_t pace_now_us(void);
 
 /* A turn begins at @now_us (monotonic). */
 void pace_begin(struct pace *pace, uint64_t now_us);
