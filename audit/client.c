@@ -2,12 +2,16 @@
  *
  * client.c - events out, acknowledgements in, and the list of who waits.
  *
- * Three things may be behind: the socket (messages are kept and sent when
- * there is room), the ledger (it acknowledges in order, so the waiters are a
- * plain queue), and, when CLIENT_QUEUE_MAX events are under way, ourselves:
- * then an event is lost. Who submits sees to it that this can't be; if it is,
- * or there is no memory, nobody who waits is told otherwise, and the loss is
- * itself recorded as soon as there is room.
+ * A message costs the ledger more than what is in it: so events are packed, and
+ * a pack leaves when all that this turn of the loop found ready was heard, or
+ * when it is full. Nothing ever waits for more to come.
+ *
+ * Three things may be behind: the socket (packs are filled one after another,
+ * and sent when there is room), the ledger (it acknowledges in order, so the
+ * waiters are a plain queue), and, when CLIENT_QUEUE_MAX events are under way,
+ * ourselves: then an event is lost. Who submits sees to it that this can't be;
+ * if it is, or there is no memory, nobody who waits is told otherwise, and the
+ * loss is itself recorded as soon as there is room.
  *
  * A waiter's done() may submit and cancel. So waiters are taken off their list
  * one at a time, each before it is called, and a failure is never reported
@@ -17,38 +21,40 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "audit/record.h"
 #include "base/cleanup.h"
 #include "base/sock.h"
 
-#define ACKS_A_TURN	256
-#define SYNC_TIMEOUT_MS 10000
+#define ACKS_A_TURN 256
 
-struct message {
-	STAILQ_ENTRY(message) entry;
+struct pack {
+	TAILQ_ENTRY(pack) entry;
 	size_t len;
-	uint8_t data[];
+	uint64_t last; /* number of the last event in it */
+	uint8_t data[RECORD_PACK_MAX];
 };
-STAILQ_HEAD(message_list, message);
+TAILQ_HEAD(pack_list, pack);
 
 struct audit_client {
 	int sock;
 	struct event *readable, *writable;
-	struct event *failing; /* wakes up the loop to tell waiters of -EIO */
+	struct event *turn_end; /* behind all that are ready: sends */
+	struct event *failing;	/* wakes up the loop to tell waiters of -EIO */
 	void (*gone)(void *arg);
 	void *arg;
 	bool dead;			 /* the ledger is lost, for good */
 	bool told;			 /* and gone() was called */
+	bool full;			 /* the socket: until it is writable */
+	size_t pack_max;		 /* bytes that a message may have */
 	uint64_t submitted, sent, acked; /* numbers of the last such event */
 	uint64_t lost;			 /* events, not yet reported */
-	struct message_list queue;	 /* not yet sent */
+	struct pack_list queue;		 /* not yet sent; the last one grows */
+	struct pack *spare;		 /* empty, or NULL */
 	struct wait_list waiting;	 /* by number */
 	struct wait_list refused;	 /* to be told -EIO */
 	uint64_t refusals;		 /* numbers of those */
@@ -99,14 +105,20 @@ static void refuse(struct audit_client *client, struct wait *wait)
 	wake(client);
 }
 
+/* The first pack is done with; one is kept for the next turn. */
+static void drop_first(struct audit_client *client)
+{
+	struct pack *pack = TAILQ_FIRST(&client->queue);
+
+	TAILQ_REMOVE(&client->queue, pack, entry);
+	free(client->spare);
+	client->spare = pack;
+}
+
 static void drop_queue(struct audit_client *client)
 {
-	struct message *message;
-
-	while ((message = STAILQ_FIRST(&client->queue))) {
-		STAILQ_REMOVE_HEAD(&client->queue, entry);
-		free(message);
-	}
+	while (!TAILQ_EMPTY(&client->queue))
+		drop_first(client);
 }
 
 /* The ledger is lost. Only marks it: the loop tells everyone. */
@@ -117,6 +129,7 @@ static void die_later(struct audit_client *client)
 	client->dead = true;
 	event_del(client->readable);
 	event_del(client->writable);
+	event_del(client->turn_end);
 	drop_queue(client);
 	wake(client);
 }
@@ -148,44 +161,91 @@ static int send_message(int sock, const void *data, size_t len)
 	return n < 0 ? -errno : 0;
 }
 
-static int keep(struct audit_client *client, const void *data, size_t len)
+/* All, or as much as there is room for. */
+static void send_queue(struct audit_client *client)
 {
-	struct message *message = malloc(sizeof(*message) + len);
+	struct pack *pack;
 
-	if (!message)
-		return -ENOMEM;
-	message->len = len;
-	memcpy(message->data, data, len);
-	if (STAILQ_EMPTY(&client->queue))
-		event_add(client->writable, NULL);
-	STAILQ_INSERT_TAIL(&client->queue, message, entry);
-	return 0;
+	while ((pack = TAILQ_FIRST(&client->queue))) {
+		int r = send_message(client->sock, pack->data, pack->len);
+
+		if (r == -EAGAIN) {
+			if (!client->full)
+				event_add(client->writable, NULL);
+			client->full = true;
+			return;
+		}
+		if (r < 0) {
+			die_later(client);
+			return;
+		}
+		client->sent = pack->last;
+		drop_first(client);
+	}
+	if (client->full)
+		event_del(client->writable);
+	client->full = false;
+}
+
+static void on_turn_end(evutil_socket_t sock, short what, void *arg)
+{
+	struct audit_client *client = arg;
+
+	(void)sock;
+	(void)what;
+	if (!client->full)
+		send_queue(client);
+}
+
+static void on_writable(evutil_socket_t sock, short what, void *arg)
+{
+	(void)sock;
+	(void)what;
+	send_queue(arg);
+}
+
+static bool has_room(const struct audit_client *client, const struct pack *pack)
+{
+	return pack && client->pack_max - pack->len >= RECORD_PACKED_MAX;
+}
+
+/* The last pack of the queue, with room for one more event. NULL: no memory, or
+ * the ledger was found dead. */
+static struct pack *pack_with_room(struct audit_client *client)
+{
+	struct pack *pack = TAILQ_LAST(&client->queue, pack_list);
+
+	if (has_room(client, pack))
+		return pack;
+	if (pack && !client->full)
+		send_queue(client);
+	if (client->dead)
+		return NULL;
+	pack = client->spare ? client->spare : malloc(sizeof(*pack));
+	client->spare = NULL;
+	if (!pack)
+		return NULL;
+	pack->len = 0;
+	TAILQ_INSERT_TAIL(&client->queue, pack, entry);
+	return pack;
 }
 
 static int submit(struct audit_client *client, const struct audit_event *event)
 {
-	uint8_t buf[RECORD_MESSAGE_MAX];
-	size_t len;
-	int r = -EAGAIN;
+	struct pack *pack;
 
 	if (client->dead)
 		return -EIO;
 	if (client->submitted - client->acked >= CLIENT_QUEUE_MAX)
 		return -ENOBUFS;
-	len = record_encode(event, client->submitted + 1, buf);
-	if (STAILQ_EMPTY(&client->queue))
-		r = send_message(client->sock, buf, len);
-	if (r == -EAGAIN) {
-		r = keep(client, buf, len);
-		if (r < 0)
-			return r;
-	} else if (r < 0) {
-		die_later(client);
-		return -EIO;
-	} else {
-		client->sent = client->submitted + 1;
-	}
-	client->submitted++;
+	pack = pack_with_room(client);
+	if (!pack)
+		return client->dead ? -EIO : -ENOMEM;
+	pack->last = ++client->submitted;
+	pack->len += record_pack(event, pack->last, pack->data + pack->len);
+	/* Behind whatever else is ready now; so that is soon enough. */
+	if (!client->full)
+		event_active(client->turn_end, EV_TIMEOUT, 0);
 	return 0;
 }
 
@@ -276,27 +336,17 @@ static void on_readable(evutil_socket_t sock, short what, void *arg)
 		die_later(client);
 }
 
-static void on_writable(evutil_socket_t sock, short what, void *arg)
+/* A host may have small sockets; one event finds room in all of them. */
+static size_t pack_max(int sock)
 {
-	struct audit_client *client = arg;
-	struct message *message;
+	socklen_t len = sizeof(int);
+	int size = 0;
 
-	(void)sock;
-	(void)what;
-	while ((message = STAILQ_FIRST(&client->queue))) {
-		int r = send_message(client->sock, message->data, message->len);
-
-		if (r == -EAGAIN)
-			return;
-		if (r < 0) {
-			die_later(client);
-			return;
-		}
-		client->sent++;
-		STAILQ_REMOVE_HEAD(&client->queue, entry);
-		free(message);
-	}
-	event_del(client->writable);
+	if (getsockopt(sock, SOL_SOCKET, SO_SNDBUF, &size, &len) < 0 ||
+	    size / 2 >= RECORD_PACK_MAX)
+		return RECORD_PACK_MAX;
+	return size / 2 < RECORD_PACKED_MAX ? RECORD_PACKED_MAX
+					    : (size_t)size / 2;
 }
 
 int audit_client_new(struct event_base *base, int sock, void (*gone)(void *arg),
@@ -315,16 +365,18 @@ int audit_client_new(struct event_base *base, int sock, void (*gone)(void *arg),
 	client->sock = steal_fd(&taken);
 	client->gone = gone;
 	client->arg = arg;
-	STAILQ_INIT(&client->queue);
+	client->pack_max = pack_max(client->sock);
+	TAILQ_INIT(&client->queue);
 	TAILQ_INIT(&client->waiting);
 	TAILQ_INIT(&client->refused);
 	client->readable = event_new(base, sock, EV_READ | EV_PERSIST,
 				     on_readable, client);
 	client->writable = event_new(base, sock, EV_WRITE | EV_PERSIST,
 				     on_writable, client);
+	client->turn_end = event_new(base, -1, 0, on_turn_end, client);
 	client->failing = evtimer_new(base, on_failing, client);
-	if (!client->readable || !client->writable || !client->failing ||
-	    event_add(client->readable, NULL) < 0) {
+	if (!client->readable || !client->writable || !client->turn_end ||
+	    !client->failing || event_add(client->readable, NULL) < 0) {
 		audit_client_free(client);
 		return -ENOMEM;
 	}
@@ -345,75 +397,20 @@ void audit_client_free(struct audit_client *client)
 {
 	if (!client)
 		return;
+	if (client->writable && !client->dead)
+		send_queue(client);
 	if (client->readable)
 		event_free(client->readable);
 	if (client->writable)
 		event_free(client->writable);
+	if (client->turn_end)
+		event_free(client->turn_end);
 	if (client->failing)
 		event_free(client->failing);
 	forget(&client->waiting);
 	forget(&client->refused);
 	drop_queue(client);
+	free(client->spare);
 	close_fd(&client->sock);
 	free(client);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-/* Waits until @sock is ready for @events, or the deadline. 0 or -EIO. */
-static int wait_until(int sock, short events, int64_t deadline)
-{
-	struct pollfd pfd = { .fd = sock, .events = events };
-
-	for (;;) {
-		int64_t left = deadline - now_ms();
-		int n = left > 0 ? poll(&pfd, 1, (int)left) : 0;
-
-		if (n > 0)
-			return 0;
-		if (n == 0 || errno != EINTR)
-			return -EIO;
-	}
-}
-
-static int send_sync(int sock, const void *data, size_t len, int64_t deadline)
-{
-	for (;;) {
-		int r = send_message(sock, data, len);
-
-		if (r == 0)
-			return 0;
-		if (r != -EAGAIN || wait_until(sock, POLLOUT, deadline) < 0)
-			return -EIO;
-	}
-}
-
-int audit_submit_sync(int sock, const struct audit_event *event, uint64_t seq)
-{
-	int64_t deadline = now_ms() + SYNC_TIMEOUT_MS;
-	uint8_t buf[RECORD_MESSAGE_MAX], ack[RECORD_ACK_LEN + 1];
-	uint64_t acked = 0;
-
-	if (send_sync(sock, buf, record_encode(event, seq, buf), deadline) < 0)
-		return -EIO;
-	while (acked < seq) {
-		ssize_t n = recv(sock, ack, sizeof(ack), MSG_DONTWAIT);
-
-		if (n < 0 && errno == EAGAIN) {
-			if (wait_until(sock, POLLIN, deadline) < 0)
-				return -EIO;
-		} else if (n < 0 && (errno == EINTR || errno == ECONNRESET)) {
-			continue;
-		} else if (n <= 0 ||
-			   record_ack_decode(ack, (size_t)n, &acked) < 0) {
-			return -EIO;
-		}
-	}
-	return acked == seq ? 0 : -EIO;
 }

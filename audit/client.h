@@ -5,6 +5,8 @@
  * Every event gets a number; the ledger acknowledges numbers once write(2)
  * returned. Who waits is told then. If the ledger is gone, or so slow that
  * CLIENT_QUEUE_MAX events are under way, waiters get -EIO.
+ *
+ * What one turn of the loop submits goes out together, at the end of that turn.
  */
 #ifndef AUDIT_CLIENT_H
 #define AUDIT_CLIENT_H
@@ -28,7 +30,8 @@ struct audit_client;
  * may free the client). 0 or -errno. */
 int audit_client_new(struct event_base *base, int sock, void (*gone)(void *arg),
 		     void *arg, struct audit_client **ret_client);
-/* Who still waits is forgotten. Not from within a wait's done(). */
+/* What was submitted is still sent, as far as the socket has room; who waits is
+ * forgotten. Not from within a wait's done(). */
 void audit_client_free(struct audit_client *client);
 
 /* @wait may be NULL. See services.record. done() is only called from the loop,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * record.c - an event as one message, and back.
+ * record.c - an event as one message, and back; and messages in packs.
  *
  * The sender may be a gate that a sandbox took over, so the ledger believes
  * nothing: every field has one spelling, and what is left over is an error.
@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/wire.h"
 
 #define MAGIC	   0x53505233u /* "SPR3" */
 #define NO_STRING  0xffffu
@@ -149,6 +148,24 @@ size_t record_encode(const struct audit_event *event, uint64_t seq,
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		put_string(&b, get_string(&named, i), strings[i].max);
 	return b.len;
+}
+
+size_t record_pack(const struct audit_event *event, uint64_t seq,
+		   uint8_t buf[RECORD_PACKED_MAX])
+{
+	struct wirebuf b = wirebuf_of(buf, RECORD_PACKED_MAX);
+	size_t len = record_encode(event, seq, buf + 2);
+
+	wirebuf_u16(&b, (uint16_t)len);
+	return b.len + len;
+}
+
+int record_unpack(struct wire *pack, struct wire *ret_message)
+{
+	if (wire_ok(pack) && !pack->left)
+		return 0;
+	*ret_message = wire_sub(pack, wire_u16(pack));
+	return wire_ok(pack) ? 1 : -EBADMSG;
 }
 
 static struct ip take_ip(struct wire *w)

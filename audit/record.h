@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * record.h - events in their two other forms: the fixed binary message between
- * gate and ledger, and the line of JSON in the log (OCSF 1.8).
+ * gate and ledger, of which many go together, and the line of JSON in the log
+ * (OCSF 1.8).
  */
 #ifndef AUDIT_RECORD_H
 #define AUDIT_RECORD_H
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/wire.h"
 #include "policy/event.h"
 
 #define RECORD_MESSAGE_MAX 8192	 /* long strings are cut, and marked so */
@@ -28,6 +30,20 @@ size_t record_encode(const struct audit_event *event, uint64_t seq,
 int record_decode(const uint8_t *data, size_t len,
 		  struct audit_event *ret_event, uint64_t *ret_seq,
 		  char text[RECORD_MESSAGE_MAX]);
+
+/* What goes over a link is a pack: one or more messages, each after its length
+ * (16 bits). Longer than RECORD_PACK_MAX is none: a socket takes several. */
+#define RECORD_PACK_MAX	  57344
+#define RECORD_PACKED_MAX (2 + RECORD_MESSAGE_MAX)
+
+/* @event as the next of a pack: record_encode() after its length. Returns how
+ * many bytes of @buf that are. */
+size_t record_pack(const struct audit_event *event, uint64_t seq,
+		   uint8_t buf[RECORD_PACKED_MAX]);
+
+/* Takes the next message off @pack, for record_decode(). 1; 0 at the end;
+ * -EBADMSG: what is left is no message. */
+int record_unpack(struct wire *pack, struct wire *ret_message);
 
 /* The way back: "everything up to this number is in the log". */
 #define RECORD_ACK_LEN 8

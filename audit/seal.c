@@ -37,6 +37,7 @@ struct seal {
 	uint64_t begun;	    /* leaves that are signed, or about to be */
 	uint64_t oldest_ms; /* when a leaf after those was first seen; */
 	bool waiting;	    /* if there is one */
+	uint64_t next_ms;   /* seal_turn() begins none before */
 	/* Of who has the job. */
 	int log;
 	struct merkle tree;
@@ -262,15 +263,16 @@ static int begin(struct seal *seal, int log, const struct merkle *tree)
 	take_job(seal, log, tree);
 	pthread_mutex_lock(&seal->lock);
 	seal->state = SEAL_BUSY;
-	pthread_cond_broadcast(&seal->changed);
 	pthread_mutex_unlock(&seal->lock);
+	/* The thread wakes up to a lock that is free. */
+	pthread_cond_broadcast(&seal->changed);
 	return 0;
 }
 
 int seal_turn(struct seal *seal, int log, const struct merkle *tree,
 	      uint64_t now_ms, int *ret_timeout_ms)
 {
-	uint64_t age;
+	uint64_t due;
 	bool busy;
 	int r = look(seal, &busy);
 
@@ -285,11 +287,17 @@ int seal_turn(struct seal *seal, int log, const struct merkle *tree,
 	}
 	if (busy)
 		return 0;
-	age = now_ms - seal->oldest_ms;
-	if (tree->size - seal->begun >= SEAL_RECORDS || age >= SEAL_MS)
-		return begin(seal, log, tree);
-	*ret_timeout_ms = (int)(SEAL_MS - age);
-	return 0;
+	due = tree->size - seal->begun >= SEAL_RECORDS
+		      ? now_ms
+		      : seal->oldest_ms + SEAL_MS;
+	if (due < seal->next_ms)
+		due = seal->next_ms;
+	if (due > now_ms) {
+		*ret_timeout_ms = (int)(due - now_ms);
+		return 0;
+	}
+	seal->next_ms = now_ms + SEAL_GAP_MS;
+	return begin(seal, log, tree);
 }
 
 int seal_fd(const struct seal *seal)

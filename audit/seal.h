@@ -17,7 +17,8 @@
 #include "audit/merkle.h"
 
 #define SEAL_RECORDS 64	 /* a checkpoint is due after so many records, */
-#define SEAL_MS	     250 /* or so long after the oldest unsigned one */
+#define SEAL_MS	     250 /* or so long after the oldest unsigned one, */
+#define SEAL_GAP_MS  10	 /* but not so soon after the last one began */
 
 struct seal;
 

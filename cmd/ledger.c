@@ -3,10 +3,10 @@
  * ledger.c - takes records from its links, numbers them, writes them, and only
  * then acknowledges.
  *
- * One turn of the loop takes up to BATCH messages from each link that has some,
- * writes all of them with one write(2), and sends each link one number: all up
- * to here is in the log. So a busy gate pays for few system calls, and an idle
- * one waits for nobody.
+ * One turn of the loop takes up to BATCH packs of records from each link that
+ * has some, writes all of them with one write(2), and sends each link one
+ * number: all up to here is in the log. So a busy gate pays for few system
+ * calls, and an idle one waits for nobody.
  *
  * If the log can't be written, nothing is acknowledged and the process ends:
  * whoever waits for an acknowledgement sees the end of the link, and lets
@@ -33,7 +33,7 @@
 #include "launch/child.h"
 
 #define LINKS_MAX 8
-#define BATCH	  64
+#define BATCH	  32 /* packs */
 /* At the end: more than any socket holds, so that a gate that goes on sending
  * can't keep us. */
 #define LAST_TURNS 256
@@ -65,8 +65,9 @@ struct ledger {
 	struct link link[LINKS_MAX];
 	struct held held;
 	struct pace pace;
+	bool more;	/* a link may have more than the last turn took */
 	int timeout_ms; /* until the log wants another turn */
-	uint8_t message[BATCH][RECORD_MESSAGE_MAX + 1];
+	uint8_t pack[BATCH][RECORD_PACK_MAX + 1];
 	char text[RECORD_MESSAGE_MAX];
 };
 
@@ -130,8 +131,7 @@ static bool is_wardens(const struct audit_event *event)
 	       event->pid || (event->process && *event->process);
 }
 
-/* 1, or 0 if it was no record and the link is cut off; -errno: log lost. After
- * the record of the end there is none: who comes late is not heard. */
+/* 1, or 0 if it was no record and the link is cut off; -errno: log lost. */
 static int take_message(struct ledger *ledger, struct link *link,
 			const uint8_t *data, size_t len)
 {
@@ -139,10 +139,6 @@ static int take_message(struct ledger *ledger, struct link *link,
 	uint64_t seq;
 	int r;
 
-	if (ledger->log.closed) {
-		link_end(link);
-		return 0;
-	}
 	if (record_decode(data, len, &event, &seq, ledger->text) < 0 ||
 	    seq <= link->taken || ledger->held.link == link ||
 	    (!link->warden && is_wardens(&event)))
@@ -159,18 +155,43 @@ static int take_message(struct ledger *ledger, struct link *link,
 	return 1;
 }
 
-/* Takes up to BATCH messages. Returns how many, or -errno: log lost. */
+/* Takes what is in a pack. Returns how many records, or -errno: log lost. After
+ * the record of the end there is none: who comes late is not heard. */
+static int take_pack(struct ledger *ledger, struct link *link,
+		     const uint8_t *data, size_t len)
+{
+	struct wire pack = wire_of(data, len), message;
+	int n = 0, r;
+
+	if (ledger->log.closed) {
+		link_end(link);
+		return 0;
+	}
+	if (len > RECORD_PACK_MAX)
+		return link_cut(ledger, link);
+	while ((r = record_unpack(&pack, &message)) > 0) {
+		r = take_message(ledger, link, message.at, message.left);
+		if (r <= 0)
+			return r < 0 ? r : n;
+		n++;
+	}
+	if (r < 0)
+		r = link_cut(ledger, link);
+	return r < 0 ? r : n;
+}
+
+/* Takes up to BATCH packs. Returns how many records, or -errno: log lost. */
 static int link_take(struct ledger *ledger, struct link *link)
 {
 	struct mmsghdr batch[BATCH];
 	struct iovec iov[BATCH];
-	int n, r = 1;
+	int n, total = 0;
 
 	memset(batch, 0, sizeof(batch));
 	for (size_t i = 0; i < BATCH; i++) {
 		/* One byte more than the longest: a longer one shows. */
-		iov[i].iov_base = ledger->message[i];
-		iov[i].iov_len = sizeof(ledger->message[i]);
+		iov[i].iov_base = ledger->pack[i];
+		iov[i].iov_len = sizeof(ledger->pack[i]);
 		batch[i].msg_hdr.msg_iov = &iov[i];
 		batch[i].msg_hdr.msg_iovlen = 1;
 	}
@@ -181,17 +202,20 @@ static int link_take(struct ledger *ledger, struct link *link)
 	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0 && errno != EAGAIN)
 		link_end(link);
-	if (n <= 0)
-		return 0;
-	for (int i = 0; i < n && r == 1; i++) {
-		if (batch[i].msg_len == 0) { /* the end */
+	ledger->more |= n == BATCH;
+	for (int i = 0; i < n && link->fd >= 0; i++) {
+		int r = 0;
+
+		if (batch[i].msg_len)
+			r = take_pack(ledger, link, ledger->pack[i],
+				      batch[i].msg_len);
+		else
 			link_end(link);
-			return i;
-		}
-		r = take_message(ledger, link, ledger->message[i],
-				 batch[i].msg_len);
+		if (r < 0)
+			return r;
+		total += r;
 	}
-	return r < 0 ? r : n;
+	return total;
 }
 
 /* One message for all that is in the log now. A peer that does not read gets a
@@ -209,13 +233,16 @@ static void link_ack(struct link *link)
 		link->mute = true; /* it may still have records for us */
 }
 
-/* One turn. Returns how many messages there were, or -errno: log lost. */
-static int take_turn(struct ledger *ledger)
+/* One turn: of the links that poll() found ready, or of all (NULL). Returns how
+ * many records there were, or -errno: log lost. */
+static int take_turn(struct ledger *ledger, const struct pollfd *ready)
 {
 	int total = 0, r;
 
+	ledger->more = false;
 	for (size_t i = 0; i < LINKS_MAX; i++) {
-		if (ledger->link[i].fd < 0)
+		if (ledger->link[i].fd < 0 ||
+		    (ready && !(ready[i].revents & ~POLLOUT)))
 			continue;
 		r = link_take(ledger, &ledger->link[i]);
 		if (r < 0)
@@ -255,7 +282,7 @@ static int take_last(struct ledger *ledger)
 	int r = 1;
 
 	for (int i = 0; i < LAST_TURNS && r > 0; i++)
-		r = take_turn(ledger);
+		r = take_turn(ledger, NULL);
 	return r < 0 ? r : 0;
 }
 
@@ -357,22 +384,14 @@ static void watch(const struct ledger *ledger, struct pollfd *pfd)
 	}
 }
 
-/* As serve() wants it, in time for many records. 0 or -errno. */
-static int take_paced(struct ledger *ledger)
+/* In time for many records: what comes until then wakes nobody up. */
+static void rest(const struct ledger *ledger)
 {
-	unsigned wait_us = pace_wait_us(&ledger->pace);
+	unsigned wait_us = pace_wait_us(&ledger->pace, pace_now_us());
 	struct timespec ts = { .tv_nsec = (long)wait_us * 1000 };
-	int r;
 
 	if (wait_us)
 		nanosleep(&ts, NULL);
-	r = take_turn(ledger);
-	if (r < 0)
-		return r;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	pace_turn(&ledger->pace, (unsigned)r,
-		  (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
-	return 0;
 }
 
 /* 0 at the end, or -errno. */
@@ -384,6 +403,8 @@ static int serve(struct ledger *ledger)
 	for (;;) {
 		bool closing = ledger->held.link && ledger->log.has_end;
 
+		if (!closing && !ledger->more)
+			rest(ledger);
 		watch(ledger, pfd);
 		r = poll(pfd, ARRAY_SIZE(pfd),
 			 closing ? 0 : ledger->timeout_ms);
@@ -391,9 +412,11 @@ static int serve(struct ledger *ledger)
 			return -errno;
 		if (r < 0)
 			continue;
-		r = take_paced(ledger);
+		pace_begin(&ledger->pace, pace_now_us());
+		r = take_turn(ledger, pfd);
 		if (r < 0)
 			return r;
+		pace_add(&ledger->pace, (unsigned)r);
 		if (!pfd[LINKS_MAX].revents)
 			continue;
 		r = control(ledger);

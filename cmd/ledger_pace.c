@@ -5,12 +5,21 @@
  */
 #include "cmd/ledger_pace.h"
 
-void pace_turn(struct pace *pace, unsigned records, uint64_t now_us)
+#include <time.h>
+
+uint64_t pace_now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+void pace_begin(struct pace *pace, uint64_t now_us)
 {
 	uint64_t passed = now_us - pace->since_us;
 
-	pace->records += records;
-	pace->last = records;
+	pace->next_us = now_us + PACE_TURN_US;
 	if (passed < PACE_WINDOW_US)
 		return;
 	pace->busy = (uint64_t)pace->records * 1000000 >= passed * PACE_BUSY;
@@ -18,7 +27,14 @@ void pace_turn(struct pace *pace, unsigned records, uint64_t now_us)
 	pace->records = 0;
 }
 
-unsigned pace_wait_us(const struct pace *pace)
+void pace_add(struct pace *pace, unsigned records)
 {
-	return pace->busy && pace->last < PACE_FULL ? PACE_WAIT_US : 0;
+	pace->records += records;
+}
+
+unsigned pace_wait_us(const struct pace *pace, uint64_t now_us)
+{
+	if (!pace->busy || now_us >= pace->next_us)
+		return 0;
+	return (unsigned)(pace->next_us - now_us);
 }

@@ -60,9 +60,9 @@ static void take_back(struct warden *w, const struct policy *from,
 {
 	char detail[RECORD_POLICY_DETAIL_MAX];
 	const struct audit_event event = change_of(from, to, detail);
-	uint8_t buf[RECORD_MESSAGE_MAX];
+	uint8_t buf[RECORD_PACKED_MAX];
 
-	send(w->record_sock, buf, record_encode(&event, ++w->record_seq, buf),
+	send(w->record_sock, buf, record_pack(&event, ++w->record_seq, buf),
 	     MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -102,26 +102,42 @@ static void submit(struct rig *rig, struct waiter *waiter)
 	audit_client_submit(rig->client, &event, &waiter->wait);
 }
 
-/* Reads what is there as the ledger would; the last number, or 0. */
-static uint64_t ledger_read(struct rig *rig, struct audit_event *ret_last,
-			    int *count)
+/* Takes what is in a pack; its last number. */
+static uint64_t unpack(const uint8_t *data, size_t len, uint64_t seq,
+		       struct audit_event *ret_last, int *count)
 {
 	static char text[RECORD_MESSAGE_MAX];
-	uint8_t buf[RECORD_MESSAGE_MAX];
-	uint64_t seq = 0, before;
+	struct wire pack = wire_of(data, len), message;
 	struct audit_event event;
-	ssize_t n;
+	uint64_t before;
+	int r;
 
-	while ((n = recv(rig->ledger, buf, sizeof(buf), MSG_DONTWAIT)) > 0) {
+	assert_true(len <= RECORD_PACK_MAX);
+	while ((r = record_unpack(&pack, &message)) > 0) {
 		before = seq;
-		assert_int_equal(
-			record_decode(buf, (size_t)n, &event, &seq, text), 0);
+		assert_int_equal(record_decode(message.at, message.left, &event,
+					       &seq, text),
+				 0);
 		assert_true(before == 0 || seq == before + 1);
 		if (ret_last)
 			*ret_last = event;
 		if (count)
 			++*count;
 	}
+	assert_int_equal(r, 0);
+	return seq;
+}
+
+/* Reads what is there as the ledger would; the last number, or 0. */
+static uint64_t ledger_read(struct rig *rig, struct audit_event *ret_last,
+			    int *count)
+{
+	static uint8_t buf[RECORD_PACK_MAX + 1];
+	uint64_t seq = 0;
+	ssize_t n;
+
+	while ((n = recv(rig->ledger, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
+		seq = unpack(buf, (size_t)n, seq, ret_last, count);
 	return seq;
 }
 
@@ -158,6 +174,103 @@ static void test_ack_in_order(void **state)
 	assert_int_equal(audit_client_pending(rig->client), 0);
 }
 
+/* Bytes of the next message that the ledger would find, or 0. */
+static size_t message_size(struct rig *rig)
+{
+	static uint8_t buf[RECORD_PACK_MAX + 1];
+	ssize_t n = recv(rig->ledger, buf, sizeof(buf),
+			 MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* What one turn of the loop has to say is one message, at its end. */
+static void test_one_message(void **state)
+{
+	struct rig *rig = *state;
+	struct waiter a = { .submit = 1 }, b = { .submit = 1 };
+	static uint8_t buf[RECORD_PACK_MAX];
+	int count = 0;
+
+	submit(rig, &a);
+	submit(rig, &b);
+	assert_int_equal(message_size(rig), 0);
+	event_base_loop(rig->base, EVLOOP_NONBLOCK);
+	ssize_t n = recv(rig->ledger, buf, sizeof(buf), MSG_DONTWAIT);
+	assert_true(n > 0);
+	assert_int_equal(unpack(buf, (size_t)n, 0, NULL, &count), 2);
+	assert_int_equal(count, 2);
+	/* Those that their waiters submit leave in that very turn, too. */
+	ledger_ack(rig, 2);
+	event_base_loop(rig->base, EVLOOP_NONBLOCK);
+	assert_int_equal(a.calls + b.calls, 2);
+	n = recv(rig->ledger, buf, sizeof(buf), MSG_DONTWAIT);
+	assert_true(n > 0);
+	assert_int_equal(unpack(buf, (size_t)n, 2, NULL, &count), 4);
+	assert_int_equal(count, 4);
+	assert_int_equal(message_size(rig), 0);
+	/* And then there is nothing to do. */
+	ledger_ack(rig, 4);
+	turn(rig);
+	assert_int_equal(a.calls + b.calls, 4);
+	assert_int_equal(message_size(rig), 0);
+}
+
+/* A turn that has more to say than fits: what is full leaves at once. */
+static void test_full_message(void **state)
+{
+	struct rig *rig = *state;
+	static char target[4001];
+	struct audit_event event = question("long");
+	int count = 0;
+
+	memset(target, 'x', sizeof(target) - 1);
+	event.target = target;
+	for (int i = 0; i < 40; i++)
+		audit_client_submit(rig->client, &event, NULL);
+	assert_true(message_size(rig) > RECORD_PACK_MAX - RECORD_PACKED_MAX);
+	assert_true(message_size(rig) <= RECORD_PACK_MAX);
+	turn(rig);
+	assert_int_equal(ledger_read(rig, NULL, &count), 40);
+	assert_int_equal(count, 40);
+}
+
+/* A socket that takes less than a pack gets smaller ones. */
+static void test_small_socket(void **state)
+{
+	struct rig *rig = *state;
+	struct audit_event event = question("small");
+	const int size = 10000;
+	socklen_t len = sizeof(int);
+	int sock[2], has, count = 0;
+
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock), 0);
+	assert_int_equal(
+		setsockopt(sock[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)),
+		0);
+	assert_int_equal(getsockopt(sock[0], SOL_SOCKET, SO_SNDBUF, &has, &len),
+			 0);
+	assert_true(has < RECORD_PACK_MAX);
+	audit_client_free(rig->client);
+	close(rig->ledger);
+	rig->ledger = sock[1];
+	assert_int_equal(audit_client_new(rig->base, sock[0], on_gone, rig,
+					  &rig->client),
+			 0);
+	for (int i = 0; i < 2000; i++)
+		audit_client_submit(rig->client, &event, NULL);
+	while (count < 2000) {
+		int before = count;
+
+		turn(rig);
+		assert_true(message_size(rig) < (size_t)has);
+		ledger_read(rig, NULL, &count);
+		assert_true(count > before);
+	}
+	assert_int_equal(rig->gone, 0);
+}
+
 static void test_cancel_and_reentry(void **state)
 {
 	struct rig *rig = *state;
@@ -169,6 +282,7 @@ static void test_cancel_and_reentry(void **state)
 	submit(rig, &c);
 	audit_client_cancel(rig->client, &c.wait);
 	audit_client_cancel(rig->client, &c.wait); /* twice is fine */
+	turn(rig);
 	assert_int_equal(ledger_read(rig, NULL, NULL), 3);
 	ledger_ack(rig, 3);
 	turn(rig);
@@ -231,7 +345,9 @@ static void test_ledger_dies(void **state)
 	struct waiter a = { .submit = 1 }, b = { 0 }, c = { 0 };
 
 	submit(rig, &a);
+	turn(rig);
 	submit(rig, &b);
+	turn(rig);
 	/* It acknowledges one, and dies with the other unread. */
 	uint8_t buf[RECORD_MESSAGE_MAX];
 	assert_true(recv(rig->ledger, buf, sizeof(buf), 0) > 0);
@@ -269,6 +385,7 @@ static void test_ledger_lies(void **state)
 		setup(&own);
 		struct rig *rig = own;
 		submit(rig, &a);
+		turn(rig);
 		record_ack_encode(lies[i].seq, ack);
 		assert_true(send(rig->ledger, ack, lies[i].len, 0) > 0);
 		turn(rig);
@@ -288,6 +405,8 @@ static void test_free_forgets(void **state)
 	audit_client_free(rig->client);
 	audit_client_cancel(NULL, &a.wait); /* harmless */
 	assert_int_equal(a.calls, 0);
+	/* But not what it waited for: that was on its way. */
+	assert_int_equal(ledger_read(rig, NULL, NULL), 1);
 	rig->client = NULL;
 	audit_client_free(NULL);
 }
@@ -333,6 +452,9 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_ack_in_order),
+		TEST(test_one_message),
+		TEST(test_full_message),
+		TEST(test_small_socket),
 		TEST(test_cancel_and_reentry),
 		TEST(test_queue_and_limit),
 		TEST(test_ledger_dies),

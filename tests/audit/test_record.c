@@ -325,6 +325,85 @@ static void test_ack(void **state)
 			 -EBADMSG);
 }
 
+#define PACKED 3
+
+/* Cut anywhere, a pack is what was whole of it, and an error. */
+static void check_cut_pack(const uint8_t *data, size_t len, const size_t *end)
+{
+	struct wire pack = wire_of(data, len), message;
+	int n = 0, r;
+
+	while ((r = record_unpack(&pack, &message)) > 0)
+		n++;
+	for (int i = 0; i <= PACKED; i++) {
+		if (len == end[i]) {
+			assert_int_equal(n, i);
+			assert_int_equal(r, 0);
+			return;
+		}
+		if (len > end[i])
+			continue;
+		assert_int_equal(n, i - 1);
+		assert_int_equal(r, -EBADMSG);
+		/* And it stays one. */
+		assert_int_equal(record_unpack(&pack, &message), -EBADMSG);
+		return;
+	}
+	fail();
+}
+
+static void test_pack(void **state)
+{
+	static uint8_t buf[PACKED * RECORD_PACKED_MAX];
+	struct audit_event in = full_event(), out;
+	char text[RECORD_MESSAGE_MAX];
+	struct wire pack, message;
+	size_t end[PACKED + 1] = { 0 };
+	uint64_t seq;
+
+	(void)state;
+	for (size_t i = 0; i < PACKED; i++) {
+		in.flow = i;
+		end[i + 1] = end[i] + record_pack(&in, i + 1, buf + end[i]);
+	}
+	pack = wire_of(buf, end[PACKED]);
+	for (size_t i = 0; i < PACKED; i++) {
+		assert_int_equal(record_unpack(&pack, &message), 1);
+		assert_int_equal(message.left + 2, end[i + 1] - end[i]);
+		assert_int_equal(record_decode(message.at, message.left, &out,
+					       &seq, text),
+				 0);
+		assert_int_equal(seq, i + 1);
+		in.flow = i;
+		assert_same(&in, &out);
+	}
+	assert_int_equal(record_unpack(&pack, &message), 0);
+	for (size_t len = 0; len <= end[PACKED]; len++)
+		check_cut_pack(buf, len, end);
+}
+
+/* The longest message fits into what is asked for it. */
+static void test_longest_is_packed(void **state)
+{
+	static char big[20000];
+	static uint8_t buf[RECORD_PACKED_MAX];
+	struct audit_event in = full_event(), out;
+	char text[RECORD_MESSAGE_MAX];
+	struct wire pack, message;
+	uint64_t seq;
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	in.rule = in.rule_text = in.host = in.sni = in.process = big;
+	in.protocol = in.method = in.target = in.detail = big;
+	in.answers = EVENT_ANSWERS_MAX;
+	pack = wire_of(buf, record_pack(&in, 1, buf));
+	assert_int_equal(record_unpack(&pack, &message), 1);
+	assert_int_equal(
+		record_decode(message.at, message.left, &out, &seq, text), 0);
+	assert_int_equal(record_unpack(&pack, &message), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +415,8 @@ int main(void)
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_exact_limit_is_not_cut),
 		cmocka_unit_test(test_ack),
+		cmocka_unit_test(test_pack),
+		cmocka_unit_test(test_longest_is_packed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,6 +217,33 @@ static void test_when_due(void **state)
 	assert_covers(rig, 2 * SEAL_RECORDS, 3);
 }
 
+/* However many lines there are, the disk has a rest between two. */
+static void test_gap(void **state)
+{
+	struct rig *rig = *state;
+	struct pollfd ended = { .fd = seal_fd(rig->seal), .events = POLLIN };
+	int timeout;
+
+	assert_int_equal(seal_start(rig->seal), 0);
+	add_lines(rig, SEAL_RECORDS);
+	assert_int_equal(turn(rig, 1000, &timeout), 0);
+	await(rig);
+	add_lines(rig, 3 * SEAL_RECORDS);
+	assert_int_equal(turn(rig, 1000, &timeout), 0);
+	assert_int_equal(timeout, SEAL_GAP_MS);
+	assert_int_equal(turn(rig, 1000 + SEAL_GAP_MS - 1, &timeout), 0);
+	assert_int_equal(timeout, 1);
+	assert_int_equal(poll(&ended, 1, 20), 0);
+	assert_int_equal(turn(rig, 1000 + SEAL_GAP_MS, &timeout), 0);
+	assert_int_equal(timeout, -1);
+	await(rig);
+	assert_covers(rig, 4 * SEAL_RECORDS, 2);
+	/* Who asks for one now gets it. */
+	add_lines(rig, 1);
+	assert_int_equal(now(rig), 0);
+	assert_covers(rig, 4 * SEAL_RECORDS + 1, 3);
+}
+
 /* One is under way at a time: lines that come meanwhile are for the next. */
 static void test_many(void **state)
 {
@@ -334,6 +361,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_when_due, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_freed_while_busy, setup,
 						teardown),

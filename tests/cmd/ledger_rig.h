@@ -251,8 +251,8 @@ static inline struct audit_event event_of(enum event_kind kind,
 static inline int send_raw(int link, const char *host, uint64_t seq)
 {
 	struct audit_event event = event_of(EVENT_FLOW_OPEN, host);
-	uint8_t buf[RECORD_MESSAGE_MAX];
-	size_t len = record_encode(&event, seq, buf);
+	uint8_t buf[RECORD_PACKED_MAX];
+	size_t len = record_pack(&event, seq, buf);
 
 	return send(link, buf, len, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

@@ -120,8 +120,8 @@ static void test_close_is_last(void **state)
 	while (seq < 150)
 		assert_int_equal(send_raw(gate, "late.test", ++seq), 0);
 	struct audit_event close = event_of(EVENT_SESSION_CLOSE, NULL);
-	uint8_t buf[RECORD_MESSAGE_MAX];
-	size_t len = record_encode(&close, 1, buf);
+	uint8_t buf[RECORD_PACKED_MAX];
+	size_t len = record_pack(&close, 1, buf);
 	end(&rig);
 	assert_int_equal(send(warden, buf, len, 0), len);
 	kill(rig.pid, SIGCONT);
@@ -195,9 +195,80 @@ static void test_lazy_reader(void **state)
 	assert_int_equal(tally.records, 5000);
 }
 
+/* Many in one message: all of them are taken, and acknowledged by one. */
+static void test_pack(void **state)
+{
+	static uint8_t pack[RECORD_PACK_MAX];
+	static struct tally tally;
+	struct audit_event event = event_of(EVENT_FLOW_OPEN, "pack.test");
+	uint8_t ack[RECORD_ACK_LEN];
+	uint64_t seq = 0, acked;
+	struct rig rig;
+	size_t len = 0;
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int link = link_new(&rig);
+	while (sizeof(pack) - len >= RECORD_PACKED_MAX)
+		len += record_pack(&event, ++seq, pack + len);
+	assert_true(seq > 100);
+	assert_int_equal(send(link, pack, len, 0), len);
+	assert_int_equal(recv(link, ack, sizeof(ack), 0), sizeof(ack));
+	assert_int_equal(record_ack_decode(ack, sizeof(ack), &acked), 0);
+	assert_int_equal(acked, seq);
+	json_t *log = read_log(&rig);
+	assert_int_equal(json_array_size(log), seq);
+	json_decref(log);
+	assert_int_equal(finish(&rig, &tally), 0);
+	assert_int_equal(tally.records, seq);
+}
+
+/* What comes behind what is no record is not read, and nothing of that message
+ * is acknowledged. */
+static void test_malformed_pack(void **state)
+{
+	static uint8_t pack[4 * RECORD_PACKED_MAX];
+	static struct tally tally;
+	struct audit_event event = event_of(EVENT_FLOW_OPEN, "first.test");
+	struct audit_event other = event_of(EVENT_FLOW_OPEN, "other.test");
+	size_t first, len;
+	struct rig rig;
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int bad = link_new(&rig);
+	AUTO_FD int cut = link_new(&rig);
+	AUTO_FD int twice = link_new(&rig);
+	AUTO_FD int tail = link_new(&rig);
+	first = record_pack(&event, 1, pack);
+	len = first + record_pack(&other, 2, pack + first);
+	pack[first + 2] ^= 1;
+	len += record_pack(&other, 3, pack + len);
+	assert_int_equal(send(bad, pack, len, 0), len);
+	assert_cut(bad);
+	/* Less of the second than its length says. */
+	len = first + record_pack(&other, 2, pack + first) - 1;
+	assert_int_equal(send(cut, pack, len, 0), len);
+	assert_cut(cut);
+	/* A number once more. */
+	len = first + record_pack(&other, 1, pack + first);
+	assert_int_equal(send(twice, pack, len, 0), len);
+	assert_cut(twice);
+	/* One byte too many. */
+	assert_int_equal(send(tail, pack, first + 1, 0), first + 1);
+	assert_cut(tail);
+	assert_int_equal(finish(&rig, &tally), 0);
+	json_t *log = read_log(&rig);
+	assert_int_equal(json_array_size(log), 8);
+	assert_int_equal(count_of(log, "first.test"), 4);
+	assert_int_equal(count_of(log, "other.test"), 0);
+	assert_int_equal(count_of(log, "sent what is no record"), 4);
+	json_decref(log);
+}
+
 static void test_malformed(void **state)
 {
-	static uint8_t big[RECORD_MESSAGE_MAX + 1];
+	static uint8_t big[RECORD_PACK_MAX + RECORD_PACKED_MAX];
 	static struct tally tally;
 	struct rig rig;
 
@@ -214,8 +285,11 @@ static void test_malformed(void **state)
 	assert_int_equal(send_raw(again, "twice.test", 7), 0); /* replayed */
 	assert_cut(again);
 	struct audit_event event = event_of(EVENT_FLOW_OPEN, "large.test");
-	record_encode(&event, 1, big); /* a good one, but for its length */
-	assert_int_equal(send(large, big, sizeof(big), 0), sizeof(big));
+	size_t len = 0;
+	for (uint64_t seq = 1; len <= RECORD_PACK_MAX; seq++)
+		len += record_pack(&event, seq, big + len);
+	/* Good ones, but for the length of them all. */
+	assert_int_equal(send(large, big, len, 0), len);
 	assert_cut(large);
 	assert_int_equal(submit(good, "good.test", 2), 0);
 	assert_int_equal(finish(&rig, &tally), 0);
@@ -235,7 +309,7 @@ static void test_malformed(void **state)
 /* A gate that went over to the enemy neither opens nor closes a session. */
 static void test_gate_is_not_the_warden(void **state)
 {
-	static uint8_t message[RECORD_MESSAGE_MAX];
+	static uint8_t message[RECORD_PACKED_MAX];
 	static const enum event_kind kinds[] = { EVENT_SESSION_OPEN,
 						 EVENT_SESSION_CLOSE };
 	static struct tally tally;
@@ -246,7 +320,7 @@ static void test_gate_is_not_the_warden(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		AUTO_FD int gate = link_as(&rig, false);
 		struct audit_event event = event_of(kinds[i], NULL);
-		size_t len = record_encode(&event, 1, message);
+		size_t len = record_pack(&event, 1, message);
 
 		assert_int_equal(send(gate, message, len, 0), len);
 		assert_cut(gate);
@@ -375,6 +449,8 @@ int main(void)
 		cmocka_unit_test(test_close_is_last),
 		cmocka_unit_test(test_killed_sender),
 		cmocka_unit_test(test_lazy_reader),
+		cmocka_unit_test(test_pack),
+		cmocka_unit_test(test_malformed_pack),
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_gate_is_not_the_warden),
 		cmocka_unit_test(test_warden_gone),

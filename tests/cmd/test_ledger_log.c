@@ -696,7 +696,7 @@ static void test_bad_order(void **state)
 {
 	struct msg_ledger_end how = { .ended = ENDED_EXIT };
 	struct msg_ledger_part part = { .number = 1 };
-	uint8_t buf[RECORD_MESSAGE_MAX];
+	uint8_t buf[RECORD_PACKED_MAX];
 	size_t lines, count;
 	struct rig rig;
 
@@ -721,7 +721,7 @@ static void test_bad_order(void **state)
 	AUTO_FD int link = link_new(&rig);
 	struct audit_event close = event_of(EVENT_SESSION_CLOSE, NULL);
 	assert_int_equal(submit(link, "a.test", 1), 0);
-	size_t len = record_encode(&close, 2, buf);
+	size_t len = record_pack(&close, 2, buf);
 	assert_int_equal(send(link, buf, len, 0), len);
 	msg_send(rig.control, MSG_LEDGER_FINISH, NULL, -1);
 	assert_refused(&rig);

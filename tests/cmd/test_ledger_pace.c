@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A ledger with little to do never waits; one that is busy lets records come
- * together, but never keeps a queue that is long already.
+ * together, for as long as its turns are apart and no longer.
  */
 #include "cmd/ledger_pace.h"
 
@@ -13,13 +13,19 @@
 
 #define HOUR_US UINT64_C(3600000000)
 
+static void turn(struct pace *pace, unsigned records, uint64_t now)
+{
+	pace_begin(pace, now);
+	pace_add(pace, records);
+}
+
 /* Turns of @records for a second, @n of them. */
 static void second(struct pace *pace, unsigned n, unsigned records,
 		   uint64_t *now)
 {
 	for (unsigned i = 0; i < n; i++) {
 		*now += 1000000 / n;
-		pace_turn(pace, records, *now);
+		turn(pace, records, *now);
 	}
 }
 
@@ -29,12 +35,12 @@ static void test_idle(void **state)
 	uint64_t now = HOUR_US;
 
 	(void)state;
-	assert_int_equal(pace_wait_us(&pace), 0);
-	pace_turn(&pace, 1, now);
-	assert_int_equal(pace_wait_us(&pace), 0);
+	assert_int_equal(pace_wait_us(&pace, now), 0);
+	turn(&pace, 1, now);
+	assert_int_equal(pace_wait_us(&pace, now), 0);
 	for (unsigned i = 0; i < 1000; i++) {
 		second(&pace, 1000, 1, &now);
-		assert_int_equal(pace_wait_us(&pace), 0);
+		assert_int_equal(pace_wait_us(&pace, now), 0);
 	}
 }
 
@@ -44,14 +50,16 @@ static void test_busy(void **state)
 	uint64_t now = HOUR_US;
 
 	(void)state;
-	pace_turn(&pace, 1, now);
+	turn(&pace, 1, now);
 	second(&pace, 2 * PACE_BUSY, 1, &now);
-	assert_int_equal(pace_wait_us(&pace), PACE_WAIT_US);
-	/* There were many at once: it must not fall behind. */
-	pace_turn(&pace, PACE_FULL, ++now);
-	assert_int_equal(pace_wait_us(&pace), 0);
-	pace_turn(&pace, PACE_FULL - 1, ++now);
-	assert_int_equal(pace_wait_us(&pace), PACE_WAIT_US);
+	assert_int_equal(pace_wait_us(&pace, now), PACE_TURN_US);
+	/* From the turn's beginning on: it may have taken as long itself. */
+	assert_int_equal(pace_wait_us(&pace, now + PACE_TURN_US - 1), 1);
+	assert_int_equal(pace_wait_us(&pace, now + PACE_TURN_US), 0);
+	assert_int_equal(pace_wait_us(&pace, now + HOUR_US), 0);
+	/* Fewer turns with as many records are as busy. */
+	second(&pace, 1000000 / PACE_TURN_US, 2 * PACE_BUSY / 1000, &now);
+	assert_int_equal(pace_wait_us(&pace, now), PACE_TURN_US);
 }
 
 /* One record, long after: nobody waits for what does not come. */
@@ -61,11 +69,11 @@ static void test_busy_no_more(void **state)
 	uint64_t now = HOUR_US;
 
 	(void)state;
-	pace_turn(&pace, 1, now);
+	turn(&pace, 1, now);
 	second(&pace, 2 * PACE_BUSY, 1, &now);
 	now += 1000000;
-	pace_turn(&pace, 1, now);
-	assert_int_equal(pace_wait_us(&pace), 0);
+	turn(&pace, 1, now);
+	assert_int_equal(pace_wait_us(&pace, now), 0);
 }
 
 int main(void)

@@ -327,7 +327,8 @@ static void test_refuses_without_ledger(void **state)
 /* No record, no policy; and one that comes late has its opposite behind it. */
 static void test_no_record(void **state)
 {
-	uint8_t buf[RECORD_MESSAGE_MAX];
+	uint8_t buf[RECORD_PACKED_MAX];
+	struct wire pack, message;
 	char text[RECORD_MESSAGE_MAX];
 	struct audit_event event;
 	struct msg msg;
@@ -342,8 +343,11 @@ static void test_no_record(void **state)
 	assert_int_equal(msg_recv(gate, &msg, MSG_DONTWAIT), -EAGAIN);
 	len = recv(records[1], buf, sizeof(buf), MSG_DONTWAIT);
 	assert_true(len > 0);
-	assert_int_equal(record_decode(buf, (size_t)len, &event, &seq, text),
-			 0);
+	pack = wire_of(buf, (size_t)len);
+	assert_int_equal(record_unpack(&pack, &message), 1);
+	assert_int_equal(
+		record_decode(message.at, message.left, &event, &seq, text), 0);
+	assert_int_equal(record_unpack(&pack, &message), 0);
 	assert_int_equal(event.kind, EVENT_POLICY);
 	assert_string_equal(record_policy_digest(event.detail),
 			    policy_digest(policy[0]));

@@ -50,7 +50,7 @@ static void check_line(const char *line, size_t len)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void check_message(const uint8_t *data, size_t size)
 {
 	static char text[RECORD_MESSAGE_MAX], line[RECORD_LINE_MAX];
 	static uint8_t again[RECORD_MESSAGE_MAX];
@@ -59,10 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t seq;
 	size_t len;
 
-	if (record_ack_decode(data, size, &seq) == 0 && size != RECORD_ACK_LEN)
-		abort();
 	if (record_decode(data, size, &event, &seq, text) < 0)
-		return 0;
+		return;
 	if (event.verdict.observed != REASON_RULE &&
 	    (event.verdict.reason != REASON_OBSERVE || !event.verdict.allow ||
 	     !record_relaxable(event.verdict.observed)))
@@ -77,5 +75,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	tally_add(&tally, &event);
 	if (tally.rows > TALLY_MAX)
 		abort();
+}
+
+/* Nothing of a pack is read twice, or left out. */
+static void check_pack(const uint8_t *data, size_t size)
+{
+	struct wire pack = wire_of(data, size), message;
+	size_t seen = 0;
+	int r;
+
+	while ((r = record_unpack(&pack, &message)) > 0) {
+		if (message.at != data + seen + 2)
+			abort();
+		seen += 2 + message.left;
+		check_message(message.at, message.left);
+	}
+	if (seen > size || (r == 0) != (seen == size))
+		abort();
+}
+
+/* The input is an acknowledgement, one message, and a pack of them. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint64_t seq;
+
+	if (record_ack_decode(data, size, &seq) == 0 && size != RECORD_ACK_LEN)
+		abort();
+	check_message(data, size);
+	check_pack(data, size);
 	return 0;
 }
