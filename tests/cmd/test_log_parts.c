@@ -54,14 +54,16 @@ static int remove_parts(void **state)
 /* Flows @from to @to, each once, in their order, and nothing else. */
 static void expect_flows(const char *text, uint64_t from, uint64_t to)
 {
+	const char *end = text + strlen(text), *next;
 	uint64_t expected = from;
 
-	for (const char *at = text; *at; at = strchr(at, '\n') + 1) {
-		const char *uid = strstr(at, JSON_1);
+	for (const char *at = text; at < end; at = next + 1) {
+		const char *uid;
 
-		assert_non_null(strchr(at, '\n'));
+		next = memchr(at, '\n', (size_t)(end - at));
+		assert_non_null(next);
+		uid = memmem(at, (size_t)(next - at), JSON_1, strlen(JSON_1));
 		assert_non_null(uid);
-		assert_true(uid < strchr(at, '\n'));
 		assert_int_equal(strtoull(uid + strlen(JSON_1), NULL, 10),
 				 expected);
 		expected++;
@@ -226,8 +228,8 @@ static void test_read_meanwhile(void **state)
 			LOG(w->dir, "--json", "--kind=flow", w->dir);
 		uint64_t n = 0;
 
-		for (const char *s = shown.out; (s = strchr(s, '\n')); s++)
-			n++;
+		for (const char *s = shown.out; *s; s++)
+			n += *s == '\n';
 		/* Its last line may be on the way. */
 		if (shown.status)
 			assert_non_null(strstr(shown.err, "cut off"));
@@ -235,7 +237,9 @@ static void test_read_meanwhile(void **state)
 		rounds++;
 	}
 	assert_int_equal(status, 0);
-	assert_in_range(rounds, 2, 100000);
+	/* Each began while it was written; a slow one reads what comes
+	 * meanwhile, maybe to the end. */
+	assert_in_range(rounds, 1, 100000);
 }
 
 /* The next session in the same place: its first part is not the one that comes
