@@ -21,9 +21,10 @@
 #include "audit/note.h"
 #include "base/cleanup.h"
 
-#define EARLIER_MAX  999999u
-#define LOCK_WAIT_MS 2000
-#define LOCK_STEP_MS 20
+#define LOG_DIR_EARLIER_SCAN "earlier-%6u"
+#define EARLIER_MAX	     999999u
+#define LOCK_WAIT_MS	     2000
+#define LOCK_STEP_MS	     20
 
 #define NEW_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW)
 
@@ -182,13 +183,34 @@ static void take_checkpoint(int dir, struct msg_ledger_earlier *to)
 			return;
 }
 
-static int look(struct session_log *log, DIR *all)
+/* The number of a place that an earlier log was moved to; 0: it is none. */
+static unsigned place_number(const char *name)
+{
+	char same[LOG_DIR_NAME_MAX];
+	unsigned number;
+
+	if (sscanf(name, LOG_DIR_EARLIER_SCAN, &number) != 1 ||
+	    number > EARLIER_MAX)
+		return 0;
+	snprintf(same, sizeof(same), LOG_DIR_EARLIER, number);
+	return strcmp(name, same) == 0 ? number : 0;
+}
+
+/* @ret_place: so many places are taken, from the first; 0 if some between them
+ * are free. */
+static int look(struct session_log *log, DIR *all, unsigned *ret_place)
 {
 	struct msg_ledger_earlier *earlier = &log->earlier;
 	struct stat st;
+	unsigned taken = 0, highest = 0;
 	int r = 0;
 
 	for (struct dirent *d; r == 0 && (d = readdir(all));) {
+		unsigned number = place_number(d->d_name);
+
+		taken += number != 0;
+		if (number > highest)
+			highest = number;
 		if (!is_ours(d->d_name))
 			continue;
 		log->has_earlier = true;
@@ -196,6 +218,7 @@ static int look(struct session_log *log, DIR *all)
 		    strcmp(d->d_name, LOG_DIR_RECORDS) == 0)
 			r = count(log->dir, d->d_name, earlier);
 	}
+	*ret_place = taken == highest ? taken : 0;
 	earlier->receipt = fstatat(log->dir, LOG_DIR_RECEIPT, &st,
 				   AT_SYMLINK_NOFOLLOW) == 0 &&
 			   S_ISREG(st.st_mode) && st.st_size > 0;
@@ -203,9 +226,11 @@ static int look(struct session_log *log, DIR *all)
 	return r;
 }
 
-static int make_place(struct session_log *log)
+/* After the first @last, so that the place after many is found at once. */
+static int make_place(struct session_log *log, unsigned last)
 {
-	for (unsigned i = 1; i <= EARLIER_MAX; i++) {
+	for (unsigned i = last < EARLIER_MAX ? last + 1 : 1; i <= EARLIER_MAX;
+	     i++) {
 		snprintf(log->kept, sizeof(log->kept), LOG_DIR_EARLIER, i);
 		if (mkdirat(log->dir, log->kept, 0700) == 0)
 			return 0;
@@ -215,10 +240,10 @@ static int make_place(struct session_log *log)
 	return -ENOSPC;
 }
 
-static int move(struct session_log *log, DIR *all)
+static int move(struct session_log *log, DIR *all, unsigned last)
 {
 	AUTO_FD int to = -1;
-	int r = make_place(log);
+	int r = make_place(log, last);
 
 	if (r < 0)
 		return r;
@@ -243,6 +268,7 @@ static int keep_earlier(struct session_log *log)
 {
 	int fd = openat(log->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *all = fd < 0 ? NULL : fdopendir(fd);
+	unsigned last = 0;
 	int r;
 
 	if (!all) {
@@ -251,9 +277,9 @@ static int keep_earlier(struct session_log *log)
 			close(fd);
 		return r;
 	}
-	r = look(log, all);
+	r = look(log, all, &last);
 	if (r == 0 && log->has_earlier)
-		r = move(log, all);
+		r = move(log, all, last);
 	closedir(all);
 	return r;
 }
