@@ -2,11 +2,7 @@
  *
  * hostlog_check.c - holds what the log of all sessions says against what is on
  * the disk.
- *
- * A session's directory may have been used again (--log DIR): then its log is
- * in an earlier-NNNNNN/ there. The public key beside a log tells whose it is.
  */
-#define OPENSSL_SUPPRESS_DEPRECATED
 #include "audit/hostlog_check.h"
 
 #include <dirent.h>
@@ -14,19 +10,21 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
-#include <openssl/sha.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "audit/hostlog_dir.h"
+#include "audit/hostlog_look.h"
 #include "audit/hostlog_read.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
 
+#define YOUNG_S 10
 /* More are not followed. */
-#define LOGS_MAX   10000
-#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+#define LOGS_MAX 10000
 
 static const struct {
 	const char *word, *text;
@@ -221,76 +219,6 @@ static int read_all(struct check *c, const struct vkey *key)
 
 /* --- what is on the disk -------------------------------------------------- */
 
-/* Is the log in @dir that of @vkey? */
-static bool is_of(int dir, const char *vkey)
-{
-	char text[VKEY_TEXT_MAX];
-	struct vkey found;
-
-	if (key_read_public(dir, LOG_DIR_VKEY, &found) < 0)
-		return false;
-	vkey_format(&found, text);
-	return strcmp(text, vkey) == 0;
-}
-
-/* What is in @dir, or was put aside there: takes @dir over. -1 if neither is of
- * @vkey. */
-static int find_in(int at, const char *vkey)
-{
-	AUTO_FD int dir = at;
-
-	if (dir < 0 || is_of(dir, vkey))
-		return steal_fd(&dir);
-	for (unsigned i = 1; i <= LOG_DIR_PARTS_MAX; i++) {
-		char name[LOG_DIR_NAME_MAX];
-
-		snprintf(name, sizeof(name), LOG_DIR_EARLIER, i);
-		AUTO_FD int below =
-			openat(dir, name,
-			       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (below < 0)
-			return -1;
-		if (is_of(below, vkey))
-			return steal_fd(&below);
-	}
-	return -1;
-}
-
-/* The directory of the log, or -1. */
-static int find_log(const struct check *c, const char *session,
-		    const char *directory, const char *vkey)
-{
-	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-	int dir = -1;
-
-	if (*session && *session != '.' && !strchr(session, '/'))
-		dir = find_in(openat(c->home, session, flags | O_NOFOLLOW),
-			      vkey);
-	return dir < 0 ? find_in(open(directory, flags), vkey) : dir;
-}
-
-static enum hostlog_trouble check_receipt(int dir, const char *digest)
-{
-	AUTO_FD int fd = openat(dir, LOG_DIR_RECEIPT, READ_FLAGS);
-	uint8_t sum[MERKLE_HASH];
-	char buf[16384], text[80] = "sha256:";
-	SHA256_CTX sha;
-	ssize_t n;
-
-	/* It gets its name after it was told of. */
-	if (fd < 0)
-		fd = openat(dir, LOG_DIR_RECEIPT_NEW, READ_FLAGS);
-	if (fd < 0)
-		return HOSTLOG_RECEIPT_GONE;
-	SHA256_Init(&sha);
-	while ((n = read(fd, buf, sizeof(buf))) > 0)
-		SHA256_Update(&sha, buf, (size_t)n);
-	SHA256_Final(sum, &sha);
-	hex_format(sum, sizeof(sum), text + 7);
-	return n == 0 && strcmp(text, digest) == 0 ? HOSTLOG_FINE
-						   : HOSTLOG_RECEIPT_OTHER;
-}
-
 /* Of a log that is there. */
 static enum hostlog_trouble look_at_end(int dir, json_t *object)
 {
@@ -298,7 +226,7 @@ static enum hostlog_trouble look_at_end(int dir, json_t *object)
 		json_string_value(json_object_get(object, "receipt"));
 
 	if (receipt)
-		return check_receipt(dir, receipt);
+		return hostlog_look_at_receipt(dir, receipt);
 	return json_object_get(object, "ended") ? HOSTLOG_NO_RECEIPT
 						: HOSTLOG_NOT_ENDED;
 }
@@ -313,7 +241,7 @@ static enum hostlog_trouble look(const struct check *c, const char *session,
 
 	if (!directory || !vkey)
 		return HOSTLOG_NO_PLACE;
-	dir = find_log(c, session, directory, vkey);
+	dir = hostlog_find_session(c->home, session, directory, vkey);
 	if (dir < 0 || faccessat(dir, LOG_DIR_RECORDS, F_OK, 0) < 0)
 		return HOSTLOG_GONE;
 	return look_at_end(dir, object);
@@ -346,6 +274,16 @@ static void look_at_named(struct check *c)
 	}
 }
 
+/* It may have begun after the logs were read, or wait for its turn to be named
+ * in one (HOSTLOG_WAIT_MS). */
+static bool is_young(int dir)
+{
+	struct stat st;
+
+	return fstatat(dir, LOG_DIR_VKEY, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       time(NULL) - st.st_mtim.tv_sec < YOUNG_S;
+}
+
 /* A log that one of our keys signs, of a session that nobody named. Sessions
  * with a key of their own are in no log of all. */
 static void look_at_other(struct check *c, const char *home, const char *name)
@@ -361,7 +299,7 @@ static void look_at_other(struct check *c, const char *home, const char *name)
 		return;
 	session = strrchr(vkey.name, '/');
 	session = session ? session + 1 : vkey.name;
-	if (json_object_get(c->sessions, session))
+	if (json_object_get(c->sessions, session) || is_young(dir))
 		return;
 	snprintf(path, sizeof(path), "%s/%s", home, name);
 	tell(c, session, path, HOSTLOG_NOT_NAMED);
@@ -381,8 +319,7 @@ static int look_at_others(struct check *c, const char *home)
 	return 0;
 }
 
-/* Reads the logs of all sessions. */
-static int begin(struct check *c, const char *home, const struct vkey *key)
+static int begin(struct check *c, const char *home)
 {
 	*c->ret = (struct hostlog_checked){ 0 };
 	c->home = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -390,7 +327,7 @@ static int begin(struct check *c, const char *home, const struct vkey *key)
 		return -errno;
 	c->sessions = json_object();
 	c->keys = json_object();
-	return c->sessions && c->keys ? read_all(c, key) : -ENOMEM;
+	return c->sessions && c->keys ? 0 : -ENOMEM;
 }
 
 static void end(struct check *c)
@@ -405,8 +342,10 @@ int hostlog_check(const char *home, const struct vkey *key,
 		  void *arg, struct hostlog_checked *ret)
 {
 	struct check c = { .ret = ret, .session = session, .arg = arg };
-	int r = begin(&c, home, key);
+	int r = begin(&c, home);
 
+	if (r == 0)
+		r = read_all(&c, key);
 	if (r == 0) {
 		look_at_named(&c);
 		r = look_at_others(&c, home);
@@ -415,24 +354,48 @@ int hostlog_check(const char *home, const struct vkey *key,
 	return r;
 }
 
-/* @own's signer, if its own log of all sessions is there; it may be that of
- * another key by now. */
-static bool signer_of(const char *home, const struct vkey *own,
-		      struct vkey *ret_key)
+static bool is_by(int dir, const struct vkey *own)
 {
-	const char *slash = strrchr(own->name, '/');
 	struct vkey found;
-	AUTO_FD int host = -1;
-	char path[PATH_MAX];
 
-	if (!slash ||
-	    vkey_make((struct text){ own->name, (size_t)(slash - own->name) },
-		      own->public, ret_key) ||
-	    snprintf(path, sizeof(path), "%s/" HOSTLOG_DIR, home) >= PATH_MAX)
+	return key_read_public(dir, HOSTLOG_VKEY, &found) == 0 &&
+	       memcmp(found.public, own->public, VKEY_LEN) == 0;
+}
+
+/* Is a log in @name, or one that was put aside there, of @own's key? All of
+ * them are read only then: there may be many sessions. *@ret_newest: that in
+ * @name is. */
+static bool has_log_by(const char *home, const char *name,
+		       const struct vkey *own, bool *ret_newest)
+{
+	char path[PATH_MAX], earlier[LOG_DIR_NAME_MAX];
+	AUTO_FD int host = -1;
+
+	*ret_newest = false;
+	if (snprintf(path, sizeof(path), "%s/%s", home, name) >= PATH_MAX)
 		return false;
 	host = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	return host >= 0 && key_read_public(host, HOSTLOG_VKEY, &found) == 0 &&
-	       memcmp(found.public, own->public, VKEY_LEN) == 0;
+	if (host < 0 || is_by(host, own))
+		return *ret_newest = host >= 0;
+	for (unsigned i = 1; i < LOGS_MAX; i++) {
+		snprintf(earlier, sizeof(earlier), LOG_DIR_EARLIER, i);
+		AUTO_FD int dir =
+			openat(host, earlier,
+			       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (dir < 0 || is_by(dir, own))
+			return dir >= 0;
+	}
+	return false;
+}
+
+/* The signer of @own, if its name fits. */
+static bool signer_of(const struct vkey *own, struct vkey *ret_key)
+{
+	const char *slash = strrchr(own->name, '/');
+
+	return slash && vkey_make((struct text){ own->name,
+						 (size_t)(slash - own->name) },
+				  own->public, ret_key) == 0;
 }
 
 static enum hostlog_trouble look_at_one(json_t *object, const struct vkey *own,
@@ -455,14 +418,25 @@ int hostlog_check_one(const char *home, const struct vkey *own, const char *dir,
 		      enum hostlog_trouble *ret_trouble,
 		      struct hostlog_checked *ret)
 {
-	struct check c = { .ret = ret };
-	char hex[2 * VKEY_LEN + 1];
+	struct check c = { .ret = ret, .home = -1 };
 	const char *session = strrchr(own->name, '/');
+	char apart[HOSTLOG_DIR_MAX];
+	const char *const names[] = { HOSTLOG_DIR, apart };
+	bool found = false, newest;
 	struct vkey key;
-	int r = begin(&c, home, signer_of(home, own, &key) ? &key : NULL);
+	int r;
 
-	hex_format(own->public, VKEY_LEN, hex);
-	if (r == 0 && (!session || !json_object_get(c.keys, hex)))
+	if (!signer_of(own, &key))
+		return -ENOENT;
+	hostlog_dir_name(&key, true, apart);
+	r = begin(&c, home);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(names); i++) {
+		if (!has_log_by(home, names[i], own, &newest))
+			continue;
+		found = true;
+		r = read_one(&c, names[i], newest ? &key : NULL);
+	}
+	if (r == 0 && !found)
 		r = -ENOENT;
 	if (r == 0)
 		*ret_trouble = look_at_one(

@@ -22,7 +22,8 @@ enum hostlog_trouble {
 	HOSTLOG_GONE, /* its log is not where it was */
 	HOSTLOG_RECEIPT_GONE,
 	HOSTLOG_RECEIPT_OTHER, /* not the one that it ended with */
-	HOSTLOG_NOT_NAMED,     /* a log that the log of all does not name */
+	HOSTLOG_NOT_NAMED,     /* a log that the log of all does not name,
+				  though it is there for some seconds */
 	HOSTLOG_TROUBLE_COUNT
 };
 

@@ -85,7 +85,47 @@ int key_generate(struct text name, struct key **ret_key)
 int key_under_name(const struct key *key, struct text name,
 		   struct key **ret_key)
 {
-	return key_of_seed(name, key->seed, ret_key);
+	struct key *named;
+
+	if (!vkey_name_ok(name))
+		return -EINVAL;
+	named = calloc(1, sizeof(*named));
+	if (!named)
+		return -ENOMEM;
+	/* Two multiplications on the curve less than by its seed. */
+	if (vkey_make(name, key->public.public, &named->public) ||
+	    EVP_PKEY_up_ref(key->pkey) != 1) {
+		free(named);
+		return -ENOMEM;
+	}
+	memcpy(named->seed, key->seed, KEY_SEED);
+	named->pkey = key->pkey;
+	*ret_key = named;
+	return 0;
+}
+
+/* No configuration: what the machine's administrator wants of TLS is not for
+ * us, and nothing of it can keep a log from being signed. Nor the tables of
+ * messages and of old names, which are half of what there is to do. */
+int key_warm_up(void)
+{
+	const uint64_t without = OPENSSL_INIT_NO_LOAD_CONFIG |
+				 OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS |
+				 OPENSSL_INIT_NO_ADD_ALL_CIPHERS |
+				 OPENSSL_INIT_NO_ADD_ALL_DIGESTS;
+	static const uint8_t seed[KEY_SEED];
+	static const struct text name = { "none", 4 };
+	uint8_t signature[VKEY_SIGNATURE];
+	struct key *key = NULL;
+	int r;
+
+	if (OPENSSL_init_crypto(without, NULL) != 1)
+		return -ENOMEM;
+	r = key_of_seed(name, seed, &key);
+	if (r == 0)
+		r = key_sign(key, "", 0, signature);
+	key_free(key);
+	return r;
 }
 
 const struct vkey *key_public(const struct key *key)

@@ -26,6 +26,9 @@ int key_of_seed(struct text name, const uint8_t *seed, struct key **ret_key);
  * "NAME/SESSION". Returns as key_generate(). */
 int key_under_name(const struct key *key, struct text name,
 		   struct key **ret_key);
+/* Does what takes a while with the first key of a process, which from then on
+ * goes by no configuration file of OpenSSL's. 0 or -ENOMEM. */
+int key_warm_up(void);
 /* Wipes it. NULL is fine. */
 void key_free(struct key *key);
 

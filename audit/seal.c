@@ -163,8 +163,11 @@ int seal_start(struct seal *seal)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
-	int r = pthread_attr_init(&attr);
+	int r;
 
+	if (seal->thread)
+		return 0;
+	r = pthread_attr_init(&attr);
 	if (r)
 		return -r;
 	/* Signals are the caller's: a thread inherits the mask. */
@@ -249,13 +252,19 @@ static int look(struct seal *seal, bool *ret_busy)
 	return r;
 }
 
-static void begin(struct seal *seal, int log, const struct merkle *tree)
+static int begin(struct seal *seal, int log, const struct merkle *tree)
 {
+	/* Here, as a short session never comes to this. */
+	int r = seal_start(seal);
+
+	if (r < 0)
+		return r;
 	take_job(seal, log, tree);
 	pthread_mutex_lock(&seal->lock);
 	seal->state = SEAL_BUSY;
 	pthread_cond_broadcast(&seal->changed);
 	pthread_mutex_unlock(&seal->lock);
+	return 0;
 }
 
 int seal_turn(struct seal *seal, int log, const struct merkle *tree,
@@ -278,9 +287,8 @@ int seal_turn(struct seal *seal, int log, const struct merkle *tree,
 		return 0;
 	age = now_ms - seal->oldest_ms;
 	if (tree->size - seal->begun >= SEAL_RECORDS || age >= SEAL_MS)
-		begin(seal, log, tree);
-	else
-		*ret_timeout_ms = (int)(SEAL_MS - age);
+		return begin(seal, log, tree);
+	*ret_timeout_ms = (int)(SEAL_MS - age);
 	return 0;
 }
 

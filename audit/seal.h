@@ -25,7 +25,8 @@ struct seal;
  * appending; taken. @durable: that file is synced too, each time. 0 or -errno;
  * then both are released. */
 int seal_new(struct key *key, int fd, bool durable, struct seal **ret_seal);
-/* Starts the thread. 0 or -errno. */
+/* Starts the thread, if it does not run yet; seal_turn() does so, too, as soon
+ * as there is something for it. 0 or -errno. */
 int seal_start(struct seal *seal);
 /* Waits for what is under way. NULL is fine. */
 void seal_free(struct seal *seal);

@@ -178,14 +178,13 @@ static void say_broken_chain(struct verify *v, const struct verify_line *line,
 	if (alike(line->prev, hash) >= ALIKE ||
 	    v->result->covered >= v->tree.size) {
 		say_line(v, VERIFY_EDITED, &at,
-			 "it was edited: its `prev` is not the hash of the "
-			 "line before, of which nothing else is wrong");
+			 "its `prev` is not the hash of the line before, of "
+			 "which nothing else is wrong");
 		return;
 	}
 	explain_root(v, v->tree.size - 1);
 	say_line(v, VERIFY_EDITED, &v->before_at,
-		 "it was edited: it is not the line of which the next one has "
-		 "the hash");
+		 "it is not the line of which the next one has the hash");
 }
 
 /* Whether `prev` is the hash of the line before; if the record is in its place
@@ -207,8 +206,8 @@ static bool check_chain(struct verify *v, const struct verify_line *line)
 			say_broken_chain(v, line, hash);
 		else
 			say_line(v, VERIFY_EDITED, &at,
-				 "it was edited: it does not say which line "
-				 "comes before it (`prev`)");
+				 "it does not say which line comes before it "
+				 "(`prev`)");
 	}
 	return false;
 }
@@ -239,12 +238,11 @@ static void check_names(struct verify *v, struct verify_line *line)
 		return;
 	if (!uid || !ours || !text_is(session, v->session))
 		say_line(v, VERIFY_EDITED, &at,
-			 "it was edited: its `uid` and `correlation_uid` do "
-			 "not name this session");
+			 "its `uid` and `correlation_uid` do not name this "
+			 "session");
 	else if (number != line->sequence)
 		say_line(v, VERIFY_EDITED, &at,
-			 "it was edited: its `uid` and its `sequence` are "
-			 "different numbers");
+			 "its `uid` and its `sequence` are different numbers");
 	if (uid && number == v->expected)
 		line->sequence = number;
 }
@@ -399,7 +397,7 @@ void verify_take_line(struct verify *v, struct text text)
 
 	merkle_leaf(text.at, text.len, &leaf);
 	if (why) {
-		snprintf(said, sizeof(said), "not a record: %s", why);
+		snprintf(said, sizeof(said), "%s", why);
 		take_bad(v, VERIFY_NOT_A_RECORD, said);
 	} else {
 		take_record(v, &line);
@@ -418,7 +416,7 @@ void verify_take_long(struct verify *v)
 {
 	static const struct merkle_hash none;
 
-	take_bad(v, VERIFY_TOO_LONG, "not a record: it is too long for one");
+	take_bad(v, VERIFY_TOO_LONG, "it is too long for a record");
 	count(v);
 	merkle_append_hash(&v->tree, &none);
 	v->has_before = false;

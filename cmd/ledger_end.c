@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -200,11 +201,53 @@ static int write_receipt(const struct ledger_log *log, uint8_t *ret_digest)
 		else if (errno != EINTR)
 			r = -errno;
 	}
-	if (r == 0 && fdatasync(log->file[LEDGER_RECEIPT]) < 0)
-		r = -errno;
 	if (r == 0)
 		sha256(line, len, ret_digest);
 	return r;
+}
+
+/* --- to the disk --------------------------------------------------------- */
+
+/* The checkpoints and the receipt are synced in a thread while the log of all
+ * sessions is, so that a journal has to be written once for all of them. */
+struct last_sync {
+	const struct ledger_log *log;
+	bool receipt; /* there is one */
+	bool running;
+	pthread_t thread;
+	int result;
+};
+
+static void *sync_files(void *arg)
+{
+	struct last_sync *sync = arg;
+
+	sync->result = seal_sync(sync->log->seal);
+	if (sync->result == 0 && sync->receipt &&
+	    fdatasync(sync->log->file[LEDGER_RECEIPT]) < 0)
+		sync->result = -errno;
+	return NULL;
+}
+
+/* With `durability: record` nobody speaks of a receipt before it is there. */
+static void last_sync_begin(struct last_sync *sync)
+{
+	if (!sync->log->start.durable)
+		sync->running = pthread_create(&sync->thread, NULL, sync_files,
+					       sync) == 0;
+	if (!sync->running)
+		sync_files(sync);
+}
+
+/* 0 or -errno. */
+static int last_sync_end(struct last_sync *sync)
+{
+	if (sync->running)
+		pthread_join(sync->thread, NULL);
+	sync->running = false;
+	if (sync->result < 0)
+		log_err("checkpoints and receipt: %s", strerror(-sync->result));
+	return sync->result;
 }
 
 /* --- the tally ----------------------------------------------------------- */
@@ -230,19 +273,22 @@ static int send_tally(const struct ledger_log *log, bool receipt)
 int ledger_end_report(struct ledger_log *log)
 {
 	bool receipt = log->closed && log->has_end;
+	struct last_sync sync = { .log = log };
 	uint8_t digest[MERKLE_HASH];
 	int r = ledger_log_settle(log);
 
-	if (r == 0)
-		r = seal_sync(log->seal);
 	if (r < 0)
 		return r;
 	if (receipt) {
 		r = write_receipt(log, digest);
 		if (r < 0)
 			log_err("no receipt: %s", strerror(-r));
-		receipt = r == 0;
+		receipt = sync.receipt = r == 0;
 	}
+	last_sync_begin(&sync);
+	if (!sync.running && sync.result < 0)
+		receipt = false;
 	ledger_host_end(log, receipt ? digest : NULL);
-	return send_tally(log, receipt);
+	r = last_sync_end(&sync);
+	return r < 0 ? r : send_tally(log, receipt);
 }

@@ -203,14 +203,13 @@ int ledger_start(struct ledger_log *log)
 
 	for (size_t i = 0; i < LEDGER_FILE_COUNT; i++)
 		log->file[i] = -1;
-	if ((r = take_start(log)) || (r = take_rest(log, key_name)) ||
-	    (r = open_seal(log, key_name)) || (r = isolate(log)) ||
-	    (r = write_vkey(log)))
+	/* While the warden builds the boundary. */
+	if ((r = key_warm_up()) || (r = take_start(log)) ||
+	    (r = take_rest(log, key_name)) || (r = open_seal(log, key_name)) ||
+	    (r = isolate(log)) || (r = write_vkey(log)))
 		return r;
 	/* Isolation is of a process with one thread; what it starts later has
 	 * as little. */
-	if (!log->start.sign_every && (r = seal_start(log->seal)))
-		return r;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	log->part_mono =
 		(uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;

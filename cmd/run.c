@@ -108,7 +108,7 @@ static void build_boundary(struct run *run)
 	       sizeof(run->warden.socket));
 }
 
-static void prepare_process(struct run *run)
+static void begin_process(struct run *run)
 {
 	char proxy[64], resolv[64], ip[IP_TEXT_MAX], why[512];
 	struct process_spec *spec = &run->spec;
@@ -124,11 +124,19 @@ static void prepare_process(struct run *run)
 				*run->view.home ? run->view.home : NULL);
 	if (!spec->env)
 		die(EXIT_SALLYPORT, "out of memory");
-	err = process_prepare(spec, &run->process, why, sizeof(why));
+	err = process_begin(spec, &run->process, why, sizeof(why));
 	process_env_free((char **)(uintptr_t)spec->env);
 	spec->env = NULL;
 	spec->resolv_conf = NULL; /* it was only for the child */
 	if (err)
+		die(EXIT_SALLYPORT, "%s", why);
+}
+
+static void await_process(struct run *run)
+{
+	char why[512];
+
+	if (process_ready(&run->process, why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
 	if (*run->process.note && !run->options.quiet)
 		log_warn("%s", run->process.note);
@@ -378,10 +386,13 @@ int run_main(int argc, char **argv)
 	listen_for_reloads(&run);
 	if (!run.spec.as_root && userns_enter(why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
-	begin_boundary(&run);
-	prepare_process(&run);
+	/* They come to life, and the view's files are looked through, while
+	 * the rest is built. */
 	start_children(&run);
+	begin_boundary(&run);
+	begin_process(&run);
 	build_boundary(&run);
+	await_process(&run);
 	status = warden_ready(&run.warden);
 	if (status)
 		die(EXIT_SALLYPORT, "gate and ledger: %s", strerror(-status));

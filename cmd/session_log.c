@@ -274,7 +274,12 @@ static int make_records(int dir, int *ret_fd)
 	return r < 0 ? r : lock(*ret_fd);
 }
 
-static int make_files(struct session_log *log, bool durable)
+static int sync_dir(int dir)
+{
+	return fsync(dir) < 0 && errno != EINVAL ? -errno : 0;
+}
+
+static int make_files(struct session_log *log)
 {
 	int r;
 
@@ -285,9 +290,9 @@ static int make_files(struct session_log *log, bool durable)
 	    (r = make_file(log->dir, LOG_DIR_RECEIPT_NEW, 0, 0600,
 			   &log->receipt)))
 		return r;
-	/* Else their names get there with the first checkpoint, or with what
-	 * finishes. */
-	return durable && fsync(log->dir) < 0 && errno != EINVAL ? -errno : 0;
+	/* Else their names get there with the file of records, where the file
+	 * system takes names along, or within seconds. */
+	return log->durable ? sync_dir(log->dir) : 0;
 }
 
 int session_log_open(const char *dir, bool durable, struct session_log *ret,
@@ -296,7 +301,8 @@ int session_log_open(const char *dir, bool durable, struct session_log *ret,
 	const char *what = dir;
 	int r;
 
-	*ret = (struct session_log){ .dir = -1,
+	*ret = (struct session_log){ .durable = durable,
+				     .dir = -1,
 				     .records = -1,
 				     .checkpoints = -1,
 				     .vkey = -1,
@@ -314,7 +320,7 @@ int session_log_open(const char *dir, bool durable, struct session_log *ret,
 		what = "keeping the log that is there";
 	}
 	if (r == 0) {
-		r = make_files(ret, durable);
+		r = make_files(ret);
 		what = "making the files of the log";
 	}
 	if (r < 0) {
@@ -361,7 +367,7 @@ int session_log_finish(struct session_log *log, bool receipt)
 		if (renameat2(log->dir, LOG_DIR_RECEIPT_NEW, log->dir,
 			      LOG_DIR_RECEIPT, RENAME_NOREPLACE) < 0)
 			return -errno;
-		return fsync(log->dir) < 0 && errno != EINVAL ? -errno : 0;
+		return log->durable ? sync_dir(log->dir) : 0;
 	}
 	/* What was begun stays, under the name that says so. */
 	if (fstatat(log->dir, LOG_DIR_RECEIPT_NEW, &st, AT_SYMLINK_NOFOLLOW) ==

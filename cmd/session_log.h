@@ -16,7 +16,8 @@
 #include "cmd/privsep.h"
 
 struct session_log {
-	int dir; /* locked */
+	bool durable; /* names, too, are on the disk before we go on */
+	int dir;      /* locked */
 	/* New and empty, for the ledger; -1 once it has them. */
 	int records, checkpoints, vkey, receipt;
 	unsigned parts; /* that are full */

@@ -267,7 +267,10 @@ static int host_status(const struct verify_command *command,
 {
 	if (host->r == -ENOENT)
 		return command->sessions ? VERIFY_EXIT_INCOMPLETE : 0;
-	return host->r < 0 ? EXIT_SALLYPORT : exit_of(host->verdict);
+	if (host->r < 0)
+		return EXIT_SALLYPORT;
+	return worse(exit_of(host->verdict),
+		     host->losts ? VERIFY_EXIT_BROKEN : 0);
 }
 
 static int verify_many(const struct verify_command *command, const char *dir)

@@ -87,8 +87,8 @@ bool verify_fits(const struct verify_result *result,
 /* --- the log of all sessions --------------------------------------------- */
 
 struct verify_host {
-	int r; /* 0; -ENOENT if there is none; -errno */
-	enum verify_verdict verdict;
+	int r;			     /* 0; -ENOENT if there is none; -errno */
+	enum verify_verdict verdict; /* of the log itself */
 	bool known_key;
 	struct hostlog_checked checked;
 	struct verify_host_lost *lost; /* what is not as it ended */
@@ -104,8 +104,9 @@ void verify_host_print(const struct verify_host *host);
 /* A member of what is open in @j. */
 void verify_host_json(struct json *j, const struct verify_host *host);
 
-/* What the log of all sessions beside @dir says of the session in it; adds to
- * @result what is wrong. Returns a few words for people. */
+/* What the log of all sessions beside @dir, or the usual one, says of the
+ * session in it; adds to @result what is wrong. Returns a few words for people.
+ */
 const char *verify_host_one(const char *dir, struct verify_result *result);
 
 /* `--record FILE --with PROOF`; returns the exit status. */

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/print.h"
+#include "cmd/session.h"
 #include "cmd/verify.h"
 
 #define HOST_FILE HOSTLOG_DIR "/" HOSTLOG_RECORDS
@@ -62,11 +63,12 @@ static void on_session(void *arg, const struct hostlog_session *session)
 	text_clean(lost->directory);
 }
 
+/* Of the log itself: what it names may be gone nevertheless. */
 static enum verify_verdict judge(const struct verify_host *host)
 {
 	const struct hostlog_checked *checked = &host->checked;
 
-	if (checked->problems || host->losts)
+	if (checked->problems)
 		return VERIFY_BROKEN;
 	return host->known_key && checked->covered == checked->records &&
 			       !checked->sessions[HOSTLOG_NO_PLACE]
@@ -274,8 +276,12 @@ const char *verify_host_one(const char *dir, struct verify_result *result)
 	if (!*result->key.name || !parent_of(dir, home))
 		return "not looked at: the key is not known";
 	r = hostlog_check_one(home, &result->key, dir, &trouble, &checked);
+	/* The log may be elsewhere (--log), and ours. */
+	if (r == -ENOENT && session_home(home, sizeof(home)))
+		r = hostlog_check_one(home, &result->key, dir, &trouble,
+				      &checked);
 	if (r == -ENOENT)
-		return "none beside this session's directory";
+		return "there is none of this key";
 	if (r < 0)
 		return strerror(-r);
 	/* Who broke it could have it say anything. */

@@ -121,6 +121,7 @@ static void fill(struct process *process, struct pipes *pipes, pid_t pid,
 		.start_fd = steal_fd(&pipes->fd[START][1]),
 		.status_fd = steal_fd(&pipes->fd[STATUS][0]),
 		.error_fd = steal_fd(&pipes->fd[ERROR][0]),
+		.report_fd = steal_fd(&pipes->fd[REPORT][0]),
 		.init_fd = -1,
 	};
 	process->interactive =
@@ -129,8 +130,8 @@ static void fill(struct process *process, struct pipes *pipes, pid_t pid,
 	fcntl(process->error_fd, F_SETFL, O_NONBLOCK);
 }
 
-int process_prepare(const struct process_spec *spec, struct process *ret,
-		    char *reterr, size_t cap)
+int process_begin(const struct process_spec *spec, struct process *ret,
+		  char *reterr, size_t cap)
 {
 	const char *bwrap = find_bwrap();
 	pid_t pid;
@@ -158,19 +159,30 @@ int process_prepare(const struct process_spec *spec, struct process *ret,
 		pipes_close(&pipes);
 		return r;
 	}
-	close_fd(&pipes.fd[START][0]);
-	close_fd(&pipes.fd[STATUS][1]);
-	close_fd(&pipes.fd[ERROR][1]);
-	close_fd(&pipes.fd[REPORT][1]);
 	fill(ret, &pipes, pid, spec->interactive);
-	r = read_report(pipes.fd[REPORT][0], ret->note, sizeof(ret->note),
-			reterr, cap);
-	pipes_close(&pipes);
+	pipes_close(&pipes); /* the child's ends */
+	return 0;
+}
+
+int process_ready(struct process *process, char *reterr, size_t cap)
+{
+	int r = read_report(process->report_fd, process->note,
+			    sizeof(process->note), reterr, cap);
+
+	close_fd(&process->report_fd);
 	if (r < 0) {
-		process_kill(ret);
-		process_wait(ret);
+		process_kill(process);
+		process_wait(process);
 	}
 	return r;
+}
+
+int process_prepare(const struct process_spec *spec, struct process *ret,
+		    char *reterr, size_t cap)
+{
+	int r = process_begin(spec, ret, reterr, cap);
+
+	return r < 0 ? r : process_ready(ret, reterr, cap);
 }
 
 /* Takes @pid for pid 1 of the sandbox if it is bubblewrap's child. Asked after
@@ -330,6 +342,7 @@ int process_wait(struct process *process)
 	close_fd(&process->init_fd);
 	close_fd(&process->start_fd);
 	close_fd(&process->status_fd);
+	close_fd(&process->report_fd);
 	close_fd(&process->error_fd);
 	return status;
 }

@@ -33,6 +33,7 @@ struct process {
 	int pidfd;
 	int start_fd;  /* process_start() */
 	int status_fd; /* bwrap's --json-status-fd */
+	int report_fd; /* of the preparations; -1: they are over */
 	int error_fd;  /* an int, errno, if the command can't be executed */
 	pid_t init;  /* pid 1 of the sandbox, as we see it; 0: not yet known */
 	int init_fd; /* its pidfd, or -1 */
@@ -46,6 +47,11 @@ struct process {
  * -errno and a sentence for people in @reterr. */
 int process_prepare(const struct process_spec *spec, struct process *ret,
 		    char *reterr, size_t cap);
+/* The same in two steps, between which the caller need not wait: @spec may go
+ * after the first. An error of the second ends the process. */
+int process_begin(const struct process_spec *spec, struct process *ret,
+		  char *reterr, size_t cap);
+int process_ready(struct process *process, char *reterr, size_t cap);
 
 /* Lets the command run. Its first instruction comes after this. */
 int process_start(struct process *process);

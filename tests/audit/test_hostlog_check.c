@@ -196,6 +196,7 @@ static void test_sessions(void **state)
 						"receipt_gone", "receipt_other",
 						"gone",		"fine",
 						"not_named",	"no_place" };
+	static const struct timespec long_ago[2];
 	struct world *w = *state;
 	char dir[32], name[96];
 
@@ -223,6 +224,11 @@ static void test_sessions(void **state)
 	assert_int_equal(renameat(w->home, "old", w->home, "d7/earlier-000001"),
 			 0);
 	say_ended(w, "s9", "x");
+	/* One that began just now may be named yet. */
+	check(w);
+	assert_string_equal(w->trouble[8], "");
+	assert_int_equal(utimensat(w->home, "d6/" LOG_DIR_VKEY, long_ago, 0),
+			 0);
 	check(w);
 	for (unsigned i = 0; i < ARRAY_SIZE(expected); i++)
 		assert_string_equal(w->trouble[i], expected[i]);
@@ -230,6 +236,59 @@ static void test_sessions(void **state)
 	assert_int_equal(w->checked.records, 16);
 	assert_int_equal(w->checked.covered, 16);
 	assert_int_equal(w->checked.logs, 1);
+}
+
+/* All of it may have been moved; then sessions are found by their names. */
+static void test_moved(void **state)
+{
+	struct world *w = *state;
+
+	say_opened(w, "s0", "d0");
+	say_opened(w, "s1", "d1");
+	make_session(w, "s0", "s0", "s0");
+	make_session(w, "s1", "s2", "s1"); /* another's, under its name */
+	say_ended(w, "s0", "s0");
+	check(w);
+	assert_string_equal(w->trouble[0], "fine");
+	assert_string_equal(w->trouble[1], "gone");
+}
+
+static enum hostlog_trouble check_one(struct world *w, const char *session,
+				      uint8_t seed, const char *dir)
+{
+	enum hostlog_trouble trouble = HOSTLOG_TROUBLE_COUNT;
+	char name[64], path[96];
+	struct key *key;
+	int r;
+
+	snprintf(name, sizeof(name), NAME "/%s", session);
+	snprintf(path, sizeof(path), "%s/%s", w->path, dir);
+	key = key_of(name, seed);
+	r = hostlog_check_one(w->path, key_public(key), path, &trouble,
+			      &w->checked);
+	key_free(key);
+	assert_true(r == 0 || r == -ENOENT);
+	return r ? HOSTLOG_TROUBLE_COUNT : trouble;
+}
+
+static void test_one(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(check_one(w, "s0", 1, "d0"), HOSTLOG_TROUBLE_COUNT);
+	say_opened(w, "s0", "d0");
+	make_session(w, "d0", "s0", NULL);
+	assert_int_equal(check_one(w, "s0", 1, "d0"), HOSTLOG_NOT_ENDED);
+	assert_int_equal(w->checked.problems, 0);
+	say_ended(w, "s0", "receipt");
+	assert_int_equal(check_one(w, "s0", 1, "d0"), HOSTLOG_RECEIPT_GONE);
+	put(w->home, "d0/" LOG_DIR_RECEIPT, "receipt");
+	assert_int_equal(check_one(w, "s0", 1, "d0"), HOSTLOG_FINE);
+	put(w->home, "d0/" LOG_DIR_RECEIPT, "another");
+	assert_int_equal(check_one(w, "s0", 1, "d0"), HOSTLOG_RECEIPT_OTHER);
+	assert_int_equal(check_one(w, "s1", 1, "d0"), HOSTLOG_NOT_NAMED);
+	/* Nothing here is of that key. */
+	assert_int_equal(check_one(w, "s0", 2, "d0"), HOSTLOG_TROUBLE_COUNT);
 }
 
 static void test_no_log(void **state)
@@ -362,6 +421,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_sessions, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_earlier_logs, setup,

@@ -109,6 +109,7 @@ static void test_known_signature(void **state)
 static void test_two_are_different(void **state)
 {
 	struct key *a = make("log.example"), *b = make("log.example"), *c;
+	uint8_t signature[VKEY_SIGNATURE];
 
 	(void)state;
 	assert_memory_not_equal(key_public(a)->public, key_public(b)->public,
@@ -118,7 +119,14 @@ static void test_two_are_different(void **state)
 			    VKEY_LEN);
 	assert_int_not_equal(key_public(a)->id, key_public(c)->id);
 	assert_string_equal(key_public(c)->name, "log.example/1");
+	assert_int_equal(key_under_name(a, of("log example"), &b), -EINVAL);
+	/* It needs nothing of the other. */
+	assert_int_equal(key_sign(a, "\x72", 1, signature), 0);
 	key_free(a);
+	assert_int_equal(vkey_verify(key_public(c), "\x72", 1, signature), 0);
+	memset(signature, 0, sizeof(signature));
+	assert_int_equal(key_sign(c, "\x72", 1, signature), 0);
+	assert_int_equal(vkey_verify(key_public(c), "\x72", 1, signature), 0);
 	key_free(b);
 	key_free(c);
 	key_free(NULL);
@@ -258,6 +266,9 @@ static void test_what_is_no_key(void **state)
 
 int main(void)
 {
+	/* As in a ledger: what it leaves out, nobody here may miss. */
+	if (key_warm_up() < 0)
+		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known_signature),
 		cmocka_unit_test(test_two_are_different),

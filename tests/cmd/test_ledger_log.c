@@ -113,6 +113,45 @@ static void test_parts(void **state)
 	free(roots.root);
 }
 
+/* An hour back with each record: the order, the checkpoints and how long it
+ * took do not hang on that clock. */
+static void test_clock_set_back(void **state)
+{
+	enum { COUNT = 100, HOUR_MS = 3600000 };
+	static const uint64_t began = UINT64_C(1775014138811);
+	static struct tally tally;
+	struct msg_ledger_end how = { .ended = ENDED_EXIT,
+				      .held = BOUNDARY_HELD };
+	size_t lines, count;
+	struct rig rig;
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int warden = link_new(&rig);
+	AUTO_FD int gate = link_as(&rig, false);
+	open_session(warden);
+	for (uint64_t i = 1; i <= COUNT; i++) {
+		struct audit_event event = event_of(EVENT_FLOW_OPEN, "a.test");
+
+		event.time_ms = began - i * HOUR_MS;
+		assert_int_equal(audit_submit_sync(gate, &event, i), 0);
+	}
+	close_session(&rig, warden, &how);
+	assert_int_equal(finish(&rig, &tally), 0);
+	assert_int_equal(check_log(&lines, &count, false), COUNT + 2);
+	assert_true(count >= 1);
+	json_t *log = read_log(&rig);
+	for (size_t i = 1; i <= COUNT; i++)
+		assert_int_equal(json_integer_value(json_object_get(
+					 json_array_get(log, i), "time")),
+				 began - i * HOUR_MS);
+	json_decref(log);
+	json_t *receipt = open_receipt();
+	assert_in_range(number_at(receipt, "duration_ms"), 0, 60000);
+	assert_int_equal(number_at(receipt, "log.records"), COUNT + 2);
+	json_decref(receipt);
+}
+
 static void test_parts_by_age(void **state)
 {
 	static struct tally tally;
@@ -716,6 +755,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_parts_by_age),
+		cmocka_unit_test(test_clock_set_back),
 		cmocka_unit_test(test_receipt),
 		cmocka_unit_test(test_earlier),
 		cmocka_unit_test(test_sign_every),

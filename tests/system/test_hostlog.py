@@ -185,3 +185,63 @@ def test_out_of_reach(case):
         assert world.records()[:2] == before and len(world.records()) == 4
         _, problems = world.show()
         assert not problems, problems
+
+
+def test_verify_and_log(case):
+    """As people see it: `verify --sessions`, and `log` of the log of all."""
+    with World(case, "seen") as world:
+        def sallyport(*argv):
+            return subprocess.run([*case.drop(), case.binary, *argv], text=True,
+                                  capture_output=True, env=case.env(),
+                                  check=False)
+
+        def verify(*argv):
+            return sallyport("verify", "--key", world.vkey, *argv)
+
+        fine, gone, other = (world.run("true") for _ in range(3))
+        world.wait()
+        # A copy: nothing of others is in the way.
+        home = f"{case.work}/seen-{case.who}"
+        subprocess.run([*case.drop(), "mkdir", home], check=True)
+        subprocess.run([*case.drop(), "cp", "-r", world.host, home], check=True)
+        all_ = verify("--sessions", home)
+        assert (all_.returncode, all_.stderr) == (0, ""), all_
+        assert "names 3 sessions, 3 as they ended\n" in all_.stdout, all_
+        one = verify(fine.log)
+        assert one.returncode == 0, one
+        assert "\n  host log  names it, with this receipt\n" in one.stdout, one
+        shown = sallyport("log", f"{home}/{os.path.basename(world.host)}")
+        assert (shown.returncode, shown.stderr) == (0, ""), shown
+        rows = shown.stdout.splitlines()
+        assert [r.split()[2] for r in rows] == ["opened", "receipt"] * 3, rows
+        assert fine.log in rows[0] and "records receipt sha256:" in rows[1]
+        shutil.rmtree(gone.log)
+        shutil.copy(fine.log + "/receipt.dsse.json",
+                    other.log + "/receipt.dsse.json")
+        all_ = verify("--sessions", home)
+        assert all_.returncode == 1, all_
+        assert f"its log is gone: {gone.log}\n" in all_.stdout, all_
+        assert f"the one that it ended with: {other.log}\n" in all_.stdout, all_
+        found = json.loads(verify("--sessions", "--json", home).stdout)
+        assert found["verdict"] == "broken", found
+        assert found["host"]["verdict"] == "holds", found
+        assert sorted(x["word"] for x in found["host"]["broken"]) == \
+            ["gone", "receipt_other"], found
+        one = verify(other.log)
+        assert one.returncode == 1, one
+        assert "ended with another receipt" in one.stdout, one
+        # Damaged, and not there.
+        path = f"{home}/{os.path.basename(world.host)}/audit.jsonl"
+        with open(path) as f:
+            lines = f.readlines()
+        with open(path, "w") as f:
+            f.writelines(lines[:-1])
+        all_ = verify("--sessions", home)
+        assert all_.returncode == 1 and "were signed" in all_.stdout, all_
+        shutil.rmtree(world.host)
+        one = verify(fine.log)
+        assert one.returncode == 0, one
+        assert "\n  host log  there is none of this key\n" in one.stdout, one
+        shutil.rmtree(os.path.dirname(path))
+        all_ = verify("--sessions", home)
+        assert all_.returncode == 125, all_

@@ -300,38 +300,38 @@ def test_killed_under_load(case):
         check(not missing, (len(missing), missing[:5]))
 
 
+def serving(case, *args, port):
+    log = f"{case.lab.dir}/serve{port}-{case.who}"
+    os.mkdir(log, 0o700)
+    case.mine(log)
+    process = subprocess.Popen(
+        [*case.drop(), case.binary, "serve", "--allow", "allowed.test", "--log", log,
+         "--proxy", f"127.0.0.1:{port}", *args], env=case.env(), text=True,
+        stderr=subprocess.PIPE, cwd=case.work)
+    line = process.stderr.readline()
+    while "serving" not in line:
+        check(line)
+        line = process.stderr.readline()
+    return process
+
+
 def test_nothing_is_claimed(case):
     """For programs, and under `serve`: what is not known is null."""
-    def lost(process, out):
-        ledger = case.child(process, "ledger")
-        os.kill(ledger, signal.SIGKILL)
-        _, err = process.communicate(timeout=60)
+    run, _ = case.start("sh", "-c", "echo go; sleep 30", args=("--json",))
+    check(run.stdout.readline() == "go\n")
+    table, line = serving(case, port=18094), serving(case, "--json", port=18095)
+    for process in run, table, line:
+        os.kill(case.child(process, "ledger"), signal.SIGKILL)
+    said = [process.communicate(timeout=60)[1] for process in (run, table, line)]
+    for process, err in zip((run, table, line), said):
         check(process.returncode == 125, (process.returncode, err))
-        if not out:
-            not_known(err)
-            return
+    not_known(said.pop(1))
+    for err in said:
         told = json.loads(err.splitlines()[-1])
-        keys = {"records", "reached", "would_be_refused", "refused", "findings",
-                "policy_changes"}
-        check({key for key in told if told[key] is None} == keys, told)
+        check({key for key in told if told[key] is None} ==
+              {"records", "reached", "would_be_refused", "refused", "findings",
+               "policy_changes"}, told)
         check("receipt" not in told, told)
-
-    process, _ = case.start("sh", "-c", "echo go; sleep 30", args=("--json",))
-    check(process.stdout.readline() == "go\n")
-    lost(process, True)
-    for args in (), ("--json",):
-        log = f"{case.lab.dir}/serve{''.join(args)}-{case.who}"
-        os.mkdir(log, 0o700)
-        case.mine(log)
-        process = subprocess.Popen(
-            [*case.drop(), case.binary, "serve", "--allow", "allowed.test", "--log",
-             log, "--proxy", "127.0.0.1:18094", *args], env=case.env(), text=True,
-            stderr=subprocess.PIPE, cwd=case.work)
-        line = process.stderr.readline()
-        while "serving" not in line:
-            check(line)
-            line = process.stderr.readline()
-        lost(process, bool(args))
 
 
 def test_disk_full(case):

@@ -3,6 +3,7 @@
 program over Debian's packages, and sh with openssl as sallyport-log(5) says.
 The page tells of each field that there is, and its snippets can be read."""
 import base64
+import glob
 import hashlib
 import json
 import os
@@ -18,10 +19,11 @@ import yaml
 from harness import check
 from lab import HERE, TOP
 from test_evidence import ASK, folder, parts, policy, public_of, read, receipt, sallyport
+from test_hostlog import World, until
 from test_tamper import Session
 
 sys.path.append(TOP + "/tests/policy")
-from man_examples import plain
+from man_examples import ROFF
 
 PAGE = TOP + "/deploy/man/sallyport-log.5"
 VKEY = "/etc/sallyport/signing.vkey"
@@ -160,12 +162,19 @@ def test_go_finds_damage(case):
         "checkpoints", lambda data: b"\n".join(data.split(b"\n")[:-6]) + b"\n"))
     damage("forged", "", rewrite(
         "checkpoints", lambda data: data.replace(data.split(b"\n")[2], b"A" * 43 + b"=")))
-    damage("receipt", "is not signed by", replaced("receipt.dsse.json"))
+    damage("receipt", "of another", replaced("receipt.dsse.json"))
     damage("key", "", replaced("session.vkey"))
     damage("none", "receipt", lambda log: os.unlink(log + "/receipt.dsse.json"))
 
 
 # --- by hand -----------------------------------------------------------------
+
+def plain(text):
+    escapes = re.compile("|".join(map(re.escape, ROFF)))
+    unknown = escapes.sub("", text)
+    check("\\" not in unknown, unknown)
+    return escapes.sub(lambda found: ROFF[found[0]], text)
+
 
 def section(name):
     page = read(PAGE).decode()
@@ -293,10 +302,9 @@ def wander(case, name, mode):
 def touched(case):
     """Somebody was at the kernel's rules."""
     session = Session(case)
-    session.tool("sandbox", "ip", "link", "add", "spare", "type", "dummy")
-    session.tool("sandbox", "nft", "add", "table", "inet", "mine")
-    time.sleep(1)
-    session.process.communicate("\n", timeout=60)
+    session.tool("gateway", "nft", "flush", "ruleset")
+    session.restored()
+    session.end()
     return session.log
 
 
@@ -308,7 +316,7 @@ def test_each_field_is_told(case):
     logs = [wander(case, "wander", ""), wander(case, "watch", "mode: observe\n"),
             touched(case), case.run("true").log]
     sallyport(case, "run", "--quiet", "--log", logs[3], "--", "true")
-    page = plain(read(PAGE).decode().replace("\\fB", "").replace("\\fR", ""))
+    page = re.sub(r"\\f[BR]", "", read(PAGE).decode())
     records = [json.loads(line) for log in logs for part in parts(log)
                for line in read(part).split(b"\n")[:-1]]
     kinds = {r["unmapped"]["event"] for r in records}
@@ -333,6 +341,28 @@ def test_each_field_is_told(case):
     untold = {key for key in told if key.split(".")[-1] not in about and
               not key.startswith("verdicts.by_reason.")}
     check(not untold, ("fields of receipts", sorted(untold)))
+
+
+def test_each_field_of_the_host_log_is_told(case):
+    with World(case, "told") as world:
+        check(world.run("true").status == 0)
+        process, _ = case.start("sleep", "60", args=world.args)
+        until(lambda: len(world.records()) == 3)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=20)
+        world.wait()
+        os.unlink(world.host + "/checkpoints")
+        check(world.run("true").status == 0)
+        keys = {key for part in glob.glob(world.host + "/**/audit.jsonl", recursive=True)
+                for line in read(part).split(b"\n")[:-1]
+                for key in keys_of(json.loads(line))}
+    for name in "earlier.digest", "receipt", "vkey", "root":
+        check("unmapped." + name in keys, (name, sorted(keys)))
+    page = re.sub(r"\\f[BR]", "", read(PAGE).decode())
+    told = words_of(page[page.index('.SS "In every record"'):page.index('.SS "Kinds')])
+    told |= words_of(section("THE LOG OF ALL SESSIONS"))
+    untold = {key for key in keys if key.split(".")[-1] not in told}
+    check(not untold, ("fields of the log of all sessions", sorted(untold)))
 
 
 def test_snippets(case):
