@@ -151,6 +151,7 @@ static void put_log(struct json *j, const struct receipt *receipt)
 	json_uint(j, "parts", receipt->parts);
 	json_text(j, "sign", receipt->sign_every ? "every" : "batch");
 	json_text(j, "durability", receipt->durable ? "record" : "batch");
+	json_uint(j, "checkpoints", receipt->checkpoints);
 	json_text(j, "first_checkpoint", receipt->first_checkpoint);
 	json_text(j, "last_checkpoint", receipt->last_checkpoint);
 	json_close(j, '}');

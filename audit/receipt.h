@@ -26,8 +26,8 @@
  *			kernel's counters were not read
  *	verdicts	{allowed,refused,by_reason{WORD:N}}: see struct
  *tally_sums bytes		{up,down} log
- *{records,root,parts,sign,durability,first_checkpoint, last_checkpoint} key
- *{vkey,ephemeral}
+ *{records,root,parts,sign,durability,checkpoints,first_checkpoint,last_checkpoint}
+ *key {vkey,ephemeral}
  *
  * Lists hold the first TALLY_NOTES; their totals say how many there were.
  */
@@ -59,6 +59,7 @@ struct receipt {
 	struct merkle_hash root;
 	bool sign_every, durable;
 	const char *first_checkpoint, *last_checkpoint;
+	uint64_t checkpoints;
 	const struct vkey *vkey;
 	bool ephemeral;
 };

@@ -41,7 +41,8 @@ struct seal {
 	/* Of who has the job. */
 	int log;
 	struct merkle tree;
-	off_t size; /* of the file, all of it whole checkpoints */
+	off_t size;	/* of the file, all of it whole checkpoints; */
+	uint64_t count; /* so many */
 	char first[CHECKPOINT_NOTE_MAX], last[CHECKPOINT_NOTE_MAX];
 	/* Under the lock. */
 	pthread_mutex_t lock;
@@ -124,6 +125,7 @@ static int do_job(struct seal *seal)
 		r = sync_fd(seal->fd);
 	if (r < 0)
 		return r;
+	seal->count++;
 	memcpy(seal->last, note, len + 1);
 	if (!seal->first[0])
 		memcpy(seal->first, note, len + 1);
@@ -318,6 +320,11 @@ const char *seal_first(const struct seal *seal)
 const char *seal_last(const struct seal *seal)
 {
 	return seal->last;
+}
+
+uint64_t seal_count(const struct seal *seal)
+{
+	return seal->count;
 }
 
 const struct key *seal_key(const struct seal *seal)

@@ -53,6 +53,8 @@ int seal_sync(struct seal *seal);
  * none. Only while nothing is under way. */
 const char *seal_first(const struct seal *seal);
 const char *seal_last(const struct seal *seal);
+/* How many there were. */
+uint64_t seal_count(const struct seal *seal);
 const struct key *seal_key(const struct seal *seal);
 
 #endif

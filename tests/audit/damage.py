@@ -492,6 +492,12 @@ def first_checkpoint_gone(log):
     log.put_notes(log.notes()[1:])
 
 
+@case("receipt", RECEIPT, 1)
+def second_checkpoint_gone(log):
+    notes = log.notes()
+    log.put_notes(notes[:1] + notes[2:])
+
+
 @case("truncated", P3, 56)
 def cut_at_a_checkpoint(log):
     """Cut there, the log and its checkpoints: only the receipt knows."""

@@ -51,6 +51,7 @@ static struct digest part_sha;
 static char part_hex[PARTS_MAX + 1][DIGEST_HEX];
 static unsigned part = 1;
 static char first_note[CHECKPOINT_NOTE_MAX], last_note[CHECKPOINT_NOTE_MAX];
+static unsigned note_count;
 
 static void must(bool holds, const char *what)
 {
@@ -86,6 +87,7 @@ static void sign_here(void)
 	if (!*first_note)
 		memcpy(first_note, last_note, sizeof(first_note));
 	fputs(last_note, notes);
+	note_count++;
 }
 
 static struct audit_event event_of(unsigned i)
@@ -225,6 +227,7 @@ static void put_predicate(struct json *j)
 	json_uint(j, "parts", parts);
 	json_text(j, "sign", "batch");
 	json_text(j, "durability", "batch");
+	json_uint(j, "checkpoints", note_count);
 	json_text(j, "first_checkpoint", first_note);
 	json_text(j, "last_checkpoint", last_note);
 	json_close(j, '}');

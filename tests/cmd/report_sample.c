@@ -40,6 +40,7 @@ struct sample {
 	struct merkle tree;
 	struct merkle_hash prev;
 	char first[CHECKPOINT_NOTE_MAX], last[CHECKPOINT_NOTE_MAX];
+	unsigned checkpoints;
 	uint64_t sequence, now, flow, up, down;
 	uint64_t allowed, refused, packets;
 };
@@ -86,6 +87,7 @@ static void sign(struct sample *s)
 		memcpy(s->first, s->last, sizeof(s->first));
 	file = fdopen(fd, "a");
 	must(file && fwrite(s->last, 1, len, file) == len, "checkpoints");
+	s->checkpoints++;
 }
 
 /* A forger may write what the ledger escapes: three bytes as they are. */
@@ -261,6 +263,7 @@ static void put_log(const struct sample *s, struct json *j)
 	json_uint(j, "parts", 1);
 	json_text(j, "sign", "batch");
 	json_text(j, "durability", "batch");
+	json_uint(j, "checkpoints", s->checkpoints);
 	json_text(j, "first_checkpoint", s->first);
 	json_text(j, "last_checkpoint", s->last);
 	json_close(j, '}');

@@ -128,13 +128,13 @@ static void test_clock_set_back(void **state)
 	(void)state;
 	start(&rig);
 	AUTO_FD int warden = link_new(&rig);
-	AUTO_FD int gate = link_as(&rig, false);
 	open_session(warden);
 	for (uint64_t i = 1; i <= COUNT; i++) {
 		struct audit_event event = event_of(EVENT_FLOW_OPEN, "a.test");
 
 		event.time_ms = began - i * HOUR_MS;
-		assert_int_equal(audit_submit_sync(gate, &event, i), 0);
+		/* Of a gate the ledger takes no time. */
+		assert_int_equal(audit_submit_sync(warden, &event, i + 1), 0);
 	}
 	close_session(&rig, warden, &how);
 	assert_int_equal(finish(&rig, &tally), 0);
