@@ -170,16 +170,16 @@ static struct verdict decide_group(const struct policy *policy,
  */
 static bool is_public_name(const char *host)
 {
-	static const char *const own[] = { "local",	"localhost", "internal",
-					   "home.arpa", "onion",     "invalid",
-					   "alt" };
+	static const char own[][12] = { "alt",	 "internal",  "invalid",
+					"local", "localhost", "onion" };
+	const char *last = strrchr(host, '.');
 
-	if (!strchr(host, '.'))
+	if (!last++)
 		return false;
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (host_below(host, own[i]))
+		if (*last == *own[i] && strcmp(last, own[i]) == 0)
 			return false;
-	return true;
+	return *last != 'a' || !host_below(host, "home.arpa");
 }
 
 static bool names_port(const struct group *group, uint16_t port)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * nameset.c - a table made for few cache misses. A look-up asks for all the
- * cache lines it may need before it looks at one: it waits for memory once, not
- * once a label.
+ * cache lines it may need before it looks at one, and works while memory
+ * answers: it waits once, not once a label, and not for all of that.
  *
  * In the order of a look-up:
- *   filter   16 bits a name, small enough to stay in a cache; tells that most
- *            suffixes of most hosts are not listed, which ends it
- *   buckets  a cache line of ten entries each: kinds and a hash. What does not
+ *   buckets  a cache line of nine entries each: kinds and a hash. What does not
  *            fit goes into the buckets behind it, and the bucket says so
  *   lines    of each entry; like the names (nameset_names.c) not touched, let
  *            alone compared: that would be another wait
@@ -29,87 +27,56 @@
 #include "base/hash.h"
 #include "policy/hostname.h"
 #include "policy/nameset_impl.h"
+#include "policy/nameset_words.h"
 
 #define LINE	   64
-#define WORDS	   (LINE / sizeof(uint64_t))
-#define SLOTS	   10
-#define KINDS	   ((uint64_t)(NAMESET_EXACT | NAMESET_BELOW))
+#define SLOTS	   9
+#define LOAD	   7 /* of these, on average */
+#define KINDS	   (NAMESET_EXACT | NAMESET_BELOW)
 #define LABELS_MAX ((HOST_MAX + 1) / 2)
 #define SPILL_MAX  64 /* buckets behind the one where a name belongs */
 #define KEYS_MAX   8  /* tries */
 #define HUGE_PAGE  ((size_t)2 << 20)
 
-/* The hash of an entry, 46 bits of it with the kinds below, is in two parts. */
+/* 54 bits of the hash of an entry, with the kinds as its lowest two, are in
+ * three parts. */
 struct bucket {
 	uint32_t high[SLOTS];
-	uint16_t low[SLOTS]; /* no kind: free */
-	uint16_t spilled;    /* bit n: some that belongs here and has n as top
-			      * bits of its hash is in a bucket behind */
-	uint16_t spill;	     /* how many buckets behind at most */
+	uint16_t mid[SLOTS];
+	uint8_t low[SLOTS]; /* no kind: free, and so are those behind it */
+	uint8_t spilled;    /* bit n: some that belongs here and has n as
+			     * low bits of its hash is in a bucket behind */
 };
 _Static_assert(sizeof(struct bucket) == LINE, "one cache line");
 
 struct nameset {
 	struct hash begin; /* with its key */
 	uint64_t place_key[2];
-	uint64_t *filter; /* in front of the buckets */
 	struct bucket *bucket;
 	uint32_t *line; /* behind them: of each slot */
-	size_t filters, buckets, count;
-	size_t size; /* of these three in bytes */
+	size_t buckets, count;
+	size_t size; /* of these two in bytes */
 	struct names names;
 };
 
 struct suffix {
 	uint64_t place, hash;
-	uint8_t start; /* in the host */
-	uint8_t words; /* of it */
-	bool maybe;
+	size_t start; /* in the host */
 };
 
+/* A host and its suffixes, the shortest first. */
 struct walk {
-	size_t n;
+	size_t len, n;
 	struct suffix suffix[LABELS_MAX];
-	uint64_t word[LABELS_MAX + HOST_MAX / 8 + 1];
+	char text[HOST_MAX + 8]; /* the last word may stick out */
 };
 
-/* Two keyed hashes of the words so far. @place is quick (a multiplication a
- * word) and only says which line to ask for; @hash decides. */
+/* Quick, a multiplication a word, as it only says which line to ask for. */
 static uint64_t place_word(uint64_t place, uint64_t word, uint64_t key)
 {
 	unsigned __int128 product = (unsigned __int128)(place ^ word) * key;
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-/* Words of eight characters, then the rest with the length: no two names have
- * the same words, as characters have no high bit. Reads 8 bytes past the end.
- * Returns how many. */
-static size_t label_words(const char *label, size_t len, uint64_t *ret_word)
-{
-	size_t n = 0, left = len;
-	uint64_t word;
-
-	for (; left >= sizeof(word); label += 8, left -= 8) {
-		memcpy(&word, label, sizeof(word));
-		ret_word[n++] = le64toh(word);
-	}
-	memcpy(&word, label, sizeof(word));
-	word = le64toh(word) & ((1ull << 8 * left) - 1);
-	ret_word[n++] = word | (uint64_t)(0x80 | len) << 56;
-	return n;
-}
-
-/* Which four bits of a filter's word stand for this place. */
-static uint64_t filter_bits(uint64_t place)
-{
-	return 1ull << (place & 63) | 1ull << (place >> 6 & 63) |
-	       1ull << (place >> 12 & 63) | 1ull << (place >> 18 & 63);
-}
-
-static uint64_t *filter_of(const struct nameset *set, uint64_t place)
-{
-	return &set->filter[(place >> 32) * set->filters >> 32];
 }
 
 static struct bucket *bucket_of(const struct nameset *set, uint64_t place)
@@ -133,93 +100,78 @@ static void chain_words(const struct nameset *set, const char *end, size_t len,
 	}
 }
 
-/* The place of the suffix of @len characters: its words, and what is left over
- * in front of them. Reads 8 bytes before that. */
+/* The place of a suffix: its words, and what is left over in front of them.
+ * Reads 8 bytes. */
 static uint64_t place_of(const struct nameset *set, const uint64_t *chain,
-			 const char *end, size_t len)
+			 const char *suffix, size_t len)
 {
-	size_t rest = len % 8;
 	uint64_t word;
 
-	memcpy(&word, end - len / 8 * 8 - 8, sizeof(word));
-	word = rest ? le64toh(word) >> (64 - 8 * rest) : 0;
+	memcpy(&word, suffix, sizeof(word));
+	word = le64toh(word) & ((1ull << 8 * (len % 8)) - 1);
 	return place_word(chain[len / 8], word, set->place_key[1]);
 }
 
-static void ask_for(const struct nameset *set, uint64_t place)
+static void prefetch(const struct nameset *set, uint64_t place)
 {
-	__builtin_prefetch(filter_of(set, place));
 	__builtin_prefetch(bucket_of(set, place));
 }
 
-/* Finds the place of every suffix of @host, the shortest first, and asks for
- * its word of the filter; first of all for what the host itself may need. */
-static void split(const struct nameset *set, const char *host, size_t len,
-		  struct walk *ret_walk)
+/* Where the suffixes start. Nothing here depends on a guess of how long labels
+ * are, as the processor would make one, badly. */
+static void find_suffixes(struct walk *w)
 {
-	struct walk *w = ret_walk;
-	char buf[8 + HOST_MAX + 8], *text = buf + 8;
-	uint64_t chain[HOST_MAX / 8 + 1];
-	size_t end = len, words = 0;
+	uint64_t dots[HOST_MAX / 64 + 1] = { 0 };
 
-	memset(buf, 0, 8);
-	memcpy(text, host, len);
-	memset(text + len, 0, 8);
-	chain_words(set, text + len, len, chain);
-	ask_for(set, place_of(set, chain, text + len, len));
-	for (w->n = 0; w->n < LABELS_MAX;) {
-		struct suffix *s = &w->suffix[w->n++];
-		size_t start = end;
+	for (size_t i = 0; i < w->len; i += 8)
+		dots[i / 64] |= dots_of(w->text + i) << i % 64;
+	w->n = 0;
+	for (size_t i = ARRAY_SIZE(dots); i--;)
+		while (dots[i] && w->n < LABELS_MAX - 1) {
+			unsigned bit = 63u - (unsigned)__builtin_clzll(dots[i]);
 
-		while (start && text[start - 1] != '.')
-			start--;
-		s->place = place_of(set, chain, text + len, len - start);
-		__builtin_prefetch(filter_of(set, s->place));
-		words +=
-			label_words(text + start, end - start, w->word + words);
-		s->start = (uint8_t)start;
-		s->words = (uint8_t)words;
-		if (!start)
-			break;
-		end = start - 1;
-	}
+			w->suffix[w->n++].start = i * 64 + bit + 1;
+			dots[i] ^= 1ull << bit;
+		}
+	w->suffix[w->n++].start = 0;
 }
 
-/* Leaves out what the filter knows not to be listed, mostly all, and asks for
- * the buckets of the rest. No branch has to wait for the filter. */
-static bool sift(const struct nameset *set, struct walk *w)
+/* Finds the place of every suffix of @host and asks for its bucket; first of
+ * all for that of the host. */
+static void ask(const struct nameset *set, const char *host, size_t len,
+		struct walk *ret_walk)
 {
-	bool any = false;
+	struct walk *w = ret_walk;
+	uint64_t chain[HOST_MAX / 8 + 1];
 
-	for (size_t i = 0; i < w->n; i++) {
+	memcpy(w->text, host, len);
+	memset(w->text + len, 0, 8);
+	w->len = len;
+	chain_words(set, host + len, len, chain);
+	prefetch(set, place_of(set, chain, w->text, len));
+	find_suffixes(w);
+	for (size_t i = w->n; i--;) {
 		struct suffix *s = &w->suffix[i];
-		const struct bucket *b = bucket_of(set, s->place);
-		const void *word = filter_of(set, s->place);
 
-		s->maybe =
-			!(~*filter_of(set, s->place) & filter_bits(s->place));
-		__builtin_prefetch(s->maybe ? b : word);
-		any |= s->maybe;
+		s->place = place_of(set, chain, w->text + s->start,
+				    len - s->start);
+		prefetch(set, s->place);
 	}
-	return any;
 }
 
 /* What takes longest, while memory answers. */
 static void hash_suffixes(const struct nameset *set, struct walk *w)
 {
 	struct hash h = set->begin;
-	size_t word = 0;
+	size_t end = w->len;
 
 	for (size_t i = 0; i < w->n; i++) {
-		while (word < w->suffix[i].words)
-			hash_word(&h, w->word[word++]);
-		w->suffix[i].hash = hash_end(h);
-	}
-}
+		struct suffix *s = &w->suffix[i];
 
-static unsigned top_bits(uint64_t hash)
-{
-	return (unsigned)(hash >> 60);
+		hash_label(&h, w->text + s->start, end - s->start);
+		s->hash = hash_end(h);
+		end = s->start - 1;
+	}
 }
 
 static size_t entry_of(const struct nameset *set, const struct bucket *b,
@@ -228,18 +180,40 @@ static size_t entry_of(const struct nameset *set, const struct bucket *b,
 	return (size_t)(b - set->bucket) * SLOTS + (size_t)slot;
 }
 
+static uint8_t low_part(uint64_t hash, unsigned kinds)
+{
+	return (uint8_t)((hash >> 8 & ~(uint64_t)KINDS) | kinds);
+}
+
+static unsigned spill_bit(uint64_t hash)
+{
+	return 1u << (hash & 7);
+}
+
+static struct bucket *behind(const struct nameset *set, const struct bucket *b)
+{
+	size_t next = (size_t)(b - set->bucket) + 1;
+
+	return &set->bucket[next < set->buckets ? next : 0];
+}
+
 /* The slot of this bucket with one of @kinds, or -1. */
 static int find_slot(const struct bucket *b, uint64_t hash, unsigned kinds)
 {
-	uint32_t high = (uint32_t)(hash >> 16);
-	uint16_t low = (uint16_t)(hash & ~KINDS);
-	int found = -1;
+	uint32_t high = (uint32_t)(hash >> 32);
+	uint16_t mid = (uint16_t)(hash >> 16);
+	unsigned same = 0;
 
-	for (int i = 0; i < SLOTS; i++)
-		if (b->high[i] == high && (b->low[i] & ~KINDS) == low &&
-		    b->low[i] & kinds)
-			found = i;
-	return found;
+	for (unsigned i = 0; i < SLOTS; i++)
+		same |= (unsigned)(b->high[i] == high) << i;
+	for (; same; same &= same - 1) {
+		int i = __builtin_ctz(same);
+
+		if (b->mid[i] == mid && b->low[i] & kinds &&
+		    low_part(hash, b->low[i] & KINDS) == b->low[i])
+			return i;
+	}
+	return -1;
 }
 
 /* Finds the entry of this suffix with one of @kinds. */
@@ -247,20 +221,19 @@ static bool look_up(const struct nameset *set, const struct suffix *s,
 		    unsigned kinds, size_t *ret_entry)
 {
 	const struct bucket *b = bucket_of(set, s->place);
-	unsigned left = b->spilled >> top_bits(s->hash) & 1 ? b->spill : 0;
+	int more = b->spilled & spill_bit(s->hash) ? SPILL_MAX : 0;
 
-	for (;;) {
+	for (; more >= 0; more--, b = behind(set, b)) {
 		int slot = find_slot(b, s->hash, kinds);
 
 		if (slot >= 0) {
 			*ret_entry = entry_of(set, b, slot);
 			return true;
 		}
-		if (!left--)
-			return false;
-		if (++b == set->bucket + set->buckets)
-			b = set->bucket;
+		if (!(b->low[SLOTS - 1] & KINDS))
+			break;
 	}
+	return false;
 }
 
 bool nameset_find(const struct nameset *set, const char *host,
@@ -271,16 +244,12 @@ bool nameset_find(const struct nameset *set, const char *host,
 
 	if (len > HOST_MAX)
 		return false;
-	split(set, host, len, &w);
-	if (!sift(set, &w))
-		return false;
+	ask(set, host, len, &w);
 	hash_suffixes(set, &w);
 	for (size_t n = w.n; n; n--) {
 		unsigned kind = n == w.n ? NAMESET_EXACT : NAMESET_BELOW;
 		size_t entry;
 
-		if (!w.suffix[n - 1].maybe)
-			continue;
 		if (!look_up(set, &w.suffix[n - 1], kind, &entry))
 			continue;
 		*ret_hit = (struct nameset_hit){
@@ -301,8 +270,9 @@ uint32_t nameset_line(const struct nameset *set, const struct nameset_hit *hit)
 static void place_at(struct nameset *set, struct bucket *b, int slot,
 		     uint64_t hash, const struct nameset_item *item)
 {
-	b->high[slot] = (uint32_t)(hash >> 16);
-	b->low[slot] = (uint16_t)((hash & ~KINDS) | item->kind);
+	b->high[slot] = (uint32_t)(hash >> 32);
+	b->mid[slot] = (uint16_t)(hash >> 16);
+	b->low[slot] = low_part(hash, item->kind);
 	set->line[entry_of(set, b, slot)] = item->line;
 }
 
@@ -312,23 +282,17 @@ static int insert(struct nameset *set, const struct suffix *s,
 {
 	struct bucket *home = bucket_of(set, s->place), *b = home;
 
-	*filter_of(set, s->place) |= filter_bits(s->place);
-	for (uint16_t spill = 0; spill <= SPILL_MAX; spill++) {
+	for (int spill = 0; spill <= SPILL_MAX; spill++, b = behind(set, b)) {
 		int slot = 0;
 
 		while (slot < SLOTS && b->low[slot] & KINDS)
 			slot++;
-		if (slot < SLOTS) {
-			place_at(set, b, slot, s->hash, item);
-			if (spill)
-				home->spilled |=
-					(uint16_t)(1 << top_bits(s->hash));
-			if (home->spill < spill)
-				home->spill = spill;
-			return 0;
-		}
-		if (++b == set->bucket + set->buckets)
-			b = set->bucket;
+		if (slot == SLOTS)
+			continue;
+		place_at(set, b, slot, s->hash, item);
+		if (spill)
+			home->spilled |= (uint8_t)spill_bit(s->hash);
+		return 0;
 	}
 	return -EAGAIN;
 }
@@ -358,7 +322,7 @@ static int fill(struct nameset *set)
 	while (names_next(&set->names, &cursor, &item)) {
 		const struct suffix *s;
 
-		split(set, item.name, strlen(item.name), &w);
+		ask(set, item.name, strlen(item.name), &w);
 		hash_suffixes(set, &w);
 		s = &w.suffix[w.n - 1];
 		item.kind = missing(set, s, item.kind);
@@ -373,29 +337,25 @@ static int fill(struct nameset *set)
 	return ret;
 }
 
-/* An empty table for @count names, and keys: eight to a bucket, 16
- * bits each in the filter. */
+/* An empty table for @count names, and keys. */
 static int table_new(struct nameset *set, size_t count)
 {
-	size_t lines = count / 4 / WORDS + 1, buckets = count / 8 + 1;
-	size_t size =
-		(lines + buckets) * LINE + buckets * SLOTS * sizeof(uint32_t);
+	size_t buckets = count / LOAD + 1;
+	size_t size = buckets * (LINE + SLOTS * sizeof(uint32_t));
 	bool huge = size >= HUGE_PAGE;
 	struct hash_key key, place;
 	void *block;
 
 	if (hash_key_init(&key) < 0 || hash_key_init(&place) < 0)
 		return -EIO;
-	free(set->filter);
-	set->filter = NULL;
+	free(set->bucket);
+	set->bucket = NULL;
 	if (posix_memalign(&block, huge ? HUGE_PAGE : LINE, size) != 0)
 		return -ENOMEM;
-	set->filter = block;
+	set->bucket = block;
 	if (huge) /* advice: the TLB holds but 8 MB of small pages */
-		(void)madvise(set->filter, size, MADV_HUGEPAGE);
-	memset(set->filter, 0, size);
-	set->filters = lines * WORDS;
-	set->bucket = (struct bucket *)(set->filter + set->filters);
+		(void)madvise(block, size, MADV_HUGEPAGE);
+	memset(block, 0, size);
 	set->buckets = buckets;
 	set->line = (uint32_t *)(set->bucket + buckets);
 	set->size = size;
@@ -451,7 +411,7 @@ void nameset_free(struct nameset *set)
 	if (!set)
 		return;
 	free(set->names.data);
-	free(set->filter);
+	free(set->bucket);
 	free(set);
 }
 

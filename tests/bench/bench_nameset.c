@@ -32,7 +32,7 @@
 #define QUESTIONS   10000
 #define TRIES	    5
 #define PAUSE_S	    2
-#define CHASE_BYTES ((size_t)9 << 20) /* filter and buckets of a million */
+#define CHASE_BYTES ((size_t)9 << 20) /* the buckets of a million */
 #define CHASE_STEPS 20000
 #define LINE	    64
 #define MIDDLE	    (ROUNDS / 2)
