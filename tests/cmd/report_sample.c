@@ -21,6 +21,7 @@
 #include "audit/merkle.h"
 #include "audit/record.h"
 #include "audit/statement.h"
+#include "audit/tally.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
 #include "base/log.h"
@@ -44,6 +45,9 @@ struct sample {
 	uint64_t sequence, now, flow, up, down;
 	uint64_t allowed, refused, packets;
 };
+
+/* As the ledger's. */
+static struct tally tally;
 
 static struct text of(const char *s)
 {
@@ -124,6 +128,7 @@ static void put(struct sample *s, struct audit_event event)
 	len = record_format(&event, s->sequence++, &context, line,
 			    sizeof(line) - 1);
 	must(len > 0, "record");
+	tally_add(&tally, &event);
 	len = forge(line, len);
 	merkle_leaf(line, len, &s->prev);
 	must(merkle_append(&s->tree, line, len) == 0, "tree");
@@ -325,6 +330,10 @@ static void put_counts(const struct sample *s, struct json *j)
 	json_uint(j, "allowed", s->allowed);
 	json_uint(j, "refused", s->refused);
 	json_open(j, "by_reason", '{');
+	for (unsigned i = 0; i < REASON_COUNT; i++)
+		if (tally.sums.by_reason[i])
+			json_uint(j, reason_word((enum reason)i),
+				  tally.sums.by_reason[i]);
 	json_close(j, '}');
 	json_close(j, '}');
 	json_open(j, "bytes", '{');

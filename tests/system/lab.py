@@ -148,12 +148,13 @@ class Lab:
         return self
 
     def own_config(self):
-        """Root's key is made here, and gone with us."""
-        try:
-            os.makedirs("/etc/sallyport", exist_ok=True)
-        except PermissionError:
-            return  # nor can the product
-        sh("mount", "-t", "tmpfs", "-o", "mode=755", "lab", "/etc/sallyport")
+        """Root's key and logs are made here, and gone with us."""
+        for place, mode in ("/etc/sallyport", 755), ("/var/log/sallyport", 700):
+            try:
+                os.makedirs(place, mode=int(str(mode), 8), exist_ok=True)
+            except PermissionError:
+                return  # nor can the product
+            sh("mount", "-t", "tmpfs", "-o", f"mode={mode}", "lab", place)
 
     def network(self):
         sh("ip", "link", "set", "lo", "up")
