@@ -186,39 +186,45 @@ def test_gate_at_the_end(case):
         check("the gate died" in err, err)
 
 
+def kill_at_the_end(case, world, number, starting):
+    """One session, killed while it ends; whether there is a receipt."""
+    role = ROLES[number % len(ROLES)]
+    with starting:
+        process, log = case.start("sh", "-c", "echo go; read x", args=world.args,
+                                  stdin=subprocess.PIPE)
+    check(process.stdout.readline() == "go\n")
+    victim = process.pid if role == "warden" else case.child(process, role)
+    all_of_it = descendants(process.pid)
+    pidfd = os.pidfd_open(victim)  # its pid may be another's soon
+    process.stdin.close()
+    time.sleep(random.Random(number).uniform(0, 0.05))
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    os.close(pidfd)
+    process.stdin = None
+    process.communicate(timeout=40)
+    check(not gone(all_of_it), (number, role))
+    done = subprocess.run([case.binary, "verify", "--json", "--key", world.vkey, log],
+                          text=True, capture_output=True, timeout=60)
+    told = json.loads(done.stdout)
+    receipt = os.path.exists(log + "/receipt.dsse.json")
+    check(done.returncode == (0 if receipt else 2), (number, role, log, told))
+    check(not told["problems"] and told["has_receipt"] == receipt
+          and told["covered"] == last_signed(log), (number, role, log, told))
+    return role, receipt
+
+
 def test_kills_at_the_end(case):
     """While the last records, the receipt and its name are written: either it is
     there and holds, or there is none, and nothing is wrong."""
-    seen = set()
-    with World(case, "end") as world:
-        for number in range(90):
-            role = ROLES[number % len(ROLES)]
-            process, log = case.start("sh", "-c", "echo go; read x", args=world.args,
-                                      stdin=subprocess.PIPE)
-            check(process.stdout.readline() == "go\n")
-            victim = process.pid if role == "warden" else case.child(process, role)
-            all_of_it = descendants(process.pid)
-            # Its pid is nobody else's, whenever it ended.
-            pidfd = os.pidfd_open(victim)
-            process.stdin.close()
-            time.sleep(random.Random(number).uniform(0, 0.05))
-            try:
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            os.close(pidfd)
-            process.stdin = None
-            process.communicate(timeout=40)
-            check(not gone(all_of_it), (number, role))
-            done = subprocess.run([case.binary, "verify", "--json", "--key",
-                                   world.vkey, log], text=True, capture_output=True,
-                                  timeout=60)
-            told = json.loads(done.stdout)
-            receipt = os.path.exists(log + "/receipt.dsse.json")
-            check(done.returncode == (0 if receipt else 2), (number, role, log, told))
-            check(not told["problems"] and told["has_receipt"] == receipt
-                  and told["covered"] == last_signed(log), (number, role, log, told))
-            seen.add((role, receipt))
+    starting = threading.Lock()
+    with World(case, "end") as world, \
+            concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        all_of_them = [pool.submit(kill_at_the_end, case, world, number, starting)
+                       for number in range(90)]
+        seen = {done.result() for done in all_of_them}
         _, problems = world.show()
         check(not problems, problems)
     check(("gate", True) in seen and ("ledger", False) in seen and
