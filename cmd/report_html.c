@@ -269,8 +269,8 @@ static void put_foot(FILE *out)
 	      "<b>Held</b>: the log verifies against a key that was given, "
 	      "it is closed by a signed receipt, and the receipt says that "
 	      "the boundary held. <b>Not proved</b>: nothing is wrong, but "
-	      "something of that is missing. <b>Broken</b>: the log is not "
-	      "what was signed, or the boundary did not hold. A row "
+	      "something of that is missing. <b>Broken</b>: the log does not "
+	      "verify, or the boundary did not hold. A row "
 	      "<code>*.zone</code> stands for further names of a zone that had "
 	      "very many. Guesses at an intent are guesses.</p>\n"
 	      "</footer>\n</body>\n</html>\n",

@@ -39,7 +39,7 @@ static const char help[] =
 	"The HTML is one file without scripts that loads nothing. Texts of the sandbox are\n"
 	"escaped in each format.\n"
 	"\n"
-	"Exit status: 0; 1 if a log is not what was signed, or a boundary did not hold (the\n"
+	"Exit status: 0; 1 if a log does not verify, or a boundary did not hold (the\n"
 	"report is written and says so); 125 if sallyport failed.\n";
 
 static const struct option long_options[] = {

@@ -130,9 +130,10 @@ void report_md(const struct report *report, FILE *out)
 	char first[CELL_MAX], last[CELL_MAX], made[CELL_MAX];
 
 	fprintf(out,
-		"# sallyport: egress report\n\n%zu sessions, %s to %s UTC. "
+		"# sallyport: egress report\n\n%zu session%s, %s to %s UTC. "
 		"Made %s UTC.\n",
-		report->sessions, show_time(report->first_ms, first),
+		report->sessions, report->sessions == 1 ? "" : "s",
+		show_time(report->first_ms, first),
 		show_time(report->last_ms, last),
 		show_time(report->made_s * 1000, made));
 	put_sessions(report, out);

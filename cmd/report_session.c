@@ -216,7 +216,7 @@ static void say_broken(struct words *w, const struct report_session *session)
 		say_findings(w, session);
 		return;
 	}
-	say(w, "This is not the log that was written, so it proves nothing");
+	say(w, "The log does not verify, so it proves nothing");
 	if (result->problems && result->problem[0].line)
 		say(w, ": %s, line %" PRIu64 ": %s", result->problem[0].file,
 		    result->problem[0].line, result->problem[0].text);

@@ -667,7 +667,7 @@ static void test_sentences(void **state)
 		{ VERIFY_INCOMPLETE, "held", "netns", REPORT_NOT_PROVED,
 		  "does not prove" },
 		{ VERIFY_BROKEN, "held", "netns", REPORT_BROKEN,
-		  "not the log that was written" },
+		  "does not verify" },
 	};
 	char buf[2048];
 
