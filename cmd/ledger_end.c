@@ -209,24 +209,31 @@ static int write_receipt(const struct ledger_log *log, uint8_t *ret_digest)
 
 /* --- to the disk --------------------------------------------------------- */
 
-/* The checkpoints and the receipt are synced in a thread while the log of all
- * sessions is, so that a journal has to be written once for all of them. */
+/* A file that is synced in a thread while others are, so that a journal has to
+ * be written once for all of them. */
 struct last_sync {
 	const struct ledger_log *log;
-	bool receipt; /* there is one */
+	int (*sync)(const struct ledger_log *log);
 	bool running;
 	pthread_t thread;
 	int result;
 };
 
-static void *sync_files(void *arg)
+static int sync_checkpoints(const struct ledger_log *log)
+{
+	return seal_sync(log->seal);
+}
+
+static int sync_receipt(const struct ledger_log *log)
+{
+	return fdatasync(log->file[LEDGER_RECEIPT]) < 0 ? -errno : 0;
+}
+
+static void *last_sync_run(void *arg)
 {
 	struct last_sync *sync = arg;
 
-	sync->result = seal_sync(sync->log->seal);
-	if (sync->result == 0 && sync->receipt &&
-	    fdatasync(sync->log->file[LEDGER_RECEIPT]) < 0)
-		sync->result = -errno;
+	sync->result = sync->sync(sync->log);
 	return NULL;
 }
 
@@ -234,10 +241,16 @@ static void *sync_files(void *arg)
 static void last_sync_begin(struct last_sync *sync)
 {
 	if (!sync->log->start.durable)
-		sync->running = pthread_create(&sync->thread, NULL, sync_files,
-					       sync) == 0;
+		sync->running = pthread_create(&sync->thread, NULL,
+					       last_sync_run, sync) == 0;
 	if (!sync->running)
-		sync_files(sync);
+		last_sync_run(sync);
+}
+
+/* Known already only where no thread does it. */
+static bool last_sync_failed(const struct last_sync *sync)
+{
+	return !sync->running && sync->result < 0;
 }
 
 /* 0 or -errno. */
@@ -274,22 +287,28 @@ static int send_tally(const struct ledger_log *log, bool receipt)
 int ledger_end_report(struct ledger_log *log)
 {
 	bool receipt = log->closed && log->has_end;
-	struct last_sync sync = { .log = log };
+	struct last_sync checkpoints = { .log = log, .sync = sync_checkpoints };
+	struct last_sync last = { .log = log, .sync = sync_receipt };
 	uint8_t digest[MERKLE_HASH];
-	int r = ledger_log_settle(log);
+	int r = ledger_log_settle(log), s;
 
 	if (r < 0)
 		return r;
+	last_sync_begin(&checkpoints);
 	if (receipt) {
-		r = write_receipt(log, digest);
-		if (r < 0)
-			log_err("no receipt: %s", strerror(-r));
-		receipt = sync.receipt = r == 0;
+		s = write_receipt(log, digest);
+		if (s < 0)
+			log_err("no receipt: %s", strerror(-s));
+		receipt = s == 0;
 	}
-	last_sync_begin(&sync);
-	if (!sync.running && sync.result < 0)
+	if (receipt)
+		last_sync_begin(&last);
+	if (last_sync_failed(&checkpoints) || last_sync_failed(&last))
 		receipt = false;
 	ledger_host_end(log, receipt ? digest : NULL);
-	r = last_sync_end(&sync);
-	return r < 0 ? r : send_tally(log, receipt);
+	r = last_sync_end(&checkpoints);
+	s = last_sync_end(&last);
+	if (r < 0 || s < 0)
+		return r < 0 ? r : s;
+	return send_tally(log, receipt);
 }

@@ -60,7 +60,8 @@ static int usage(FILE *out, int status)
 }
 
 /* What we open must not become somebody's standard error, nor our messages go
- * to what we opened; and who started us may have ignored what we wait for. */
+ * to what we opened; and who started us may have ignored what we wait for. A
+ * file that may not grow is an error like others. */
 static void settle(void)
 {
 	int fd;
@@ -71,6 +72,7 @@ static void settle(void)
 	if (fd >= 0)
 		close(fd);
 	signal(SIGCHLD, SIG_DFL);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 /* libevent ends a process that runs out of descriptors while it is set up. */

@@ -374,7 +374,7 @@ static bool end_child(struct child *child, int timeout_ms)
 
 /* Its death may be unseen yet when the command ends. What it would have said of
  * the ends of its flows is missing then. */
-static void end_gate(struct warden *w)
+void warden_end_gate(struct warden *w)
 {
 	if (end_child(&w->gate, GATE_END_MS))
 		return;
@@ -403,12 +403,14 @@ int warden_finish(struct warden *w, const struct audit_event *last,
 	ret_tally->records = 0;
 	end->receipt = end->tallied = false;
 	drop_events(w);
-	end_gate(w);
+	/* It ends while the rules are read back. */
+	close_fd(&w->gate.sock);
 	if (last) {
 		err = warden_tell_end(w, end);
 		if (!err)
 			err = warden_record(w, last);
 	}
+	warden_end_gate(w);
 	if (!err)
 		err = msg_send(w->ledger.sock, MSG_LEDGER_FINISH, NULL, -1);
 	if (!err)

@@ -47,7 +47,9 @@ void warden_on_flows_time(int fd, short what, void *warden);
 /* warden_log.c: does what the ledger asks for. 0, also where that can't be;
  * -errno where it makes no sense. */
 int warden_take_ledger(struct warden *warden);
-/* Tells it how the session ended: before the last record. Fills in @end->held.
+/* Waits for the gate's end; its sock is closed, or is closed now. */
+void warden_end_gate(struct warden *warden);
+/* Ends the gate, and tells the ledger how the session ended: before the last record. Fills in @end->held.
  * 0 or -errno. */
 int warden_tell_end(struct warden *warden, struct warden_end *end);
 /* Takes its last words, after MSG_LEDGER_FINISH; fills in @end->receipt. 0 or

@@ -95,10 +95,12 @@ int warden_tell_end(struct warden *w, struct warden_end *end)
 				      .held = BOUNDARY_UNKNOWN };
 	int err;
 
-	if (w->gateway) {
-		read_counters(w, &msg);
+	if (w->gateway)
 		read_rules(w, &msg);
-	}
+	/* It reports packets to its end: only then are they counted. */
+	warden_end_gate(w);
+	if (w->gateway)
+		read_counters(w, &msg);
 	end->held = (enum boundary_held)msg.held;
 	err = warden_give_host_log(w, true);
 	if (err)

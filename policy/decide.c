@@ -174,8 +174,9 @@ static bool is_public_name(const char *host)
 					"local", "localhost", "onion" };
 	const char *last = strrchr(host, '.');
 
-	if (!last++)
+	if (!last)
 		return false;
+	last++;
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (*last == *own[i] && strcmp(last, own[i]) == 0)
 			return false;

@@ -216,7 +216,8 @@ echo end
         # `mkdir -p` of what is there says nothing was made beyond the mask.
         check("end" in p.stdout and not words, (p.stdout, p.stderr))
         logs = glob.glob(home + "/.local/state/sallyport/*/audit.jsonl")
-        check(len(logs) == 1, logs)
+        check(len([x for x in logs if "/host/" in x]) == 1 and len(logs) == 2,
+              logs)
     check(not os.path.exists(home + "/.config/sallyport/policy.yaml"))
 
 
