@@ -49,8 +49,8 @@ void warden_on_flows_time(int fd, short what, void *warden);
 int warden_take_ledger(struct warden *warden);
 /* Waits for the gate's end; its sock is closed, or is closed now. */
 void warden_end_gate(struct warden *warden);
-/* Ends the gate, and tells the ledger how the session ended: before the last record. Fills in @end->held.
- * 0 or -errno. */
+/* Ends the gate, and tells the ledger how the session ended: before the last
+ * record. Fills in @end->held. 0 or -errno. */
 int warden_tell_end(struct warden *warden, struct warden_end *end);
 /* Takes its last words, after MSG_LEDGER_FINISH; fills in @end->receipt. 0 or
  * -errno. */
