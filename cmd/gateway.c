@@ -137,7 +137,8 @@ static int make_link(struct gateway *g)
 	    (err = link_address(route, VETH_HERE, &here)) ||
 	    (err = link_address(g->sandbox.route, VETH_SANDBOX, &there)) ||
 	    (err = link_up(route, VETH_HERE)) ||
-	    (err = link_up(g->sandbox.route, VETH_SANDBOX)))
+	    (err = link_up(g->sandbox.route, VETH_SANDBOX)) ||
+	    (err = link_wait(route, VETH_HERE)))
 		return err;
 	return link_default_route(g->sandbox.route, &g->link.gateway);
 }

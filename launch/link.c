@@ -11,10 +11,12 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <string.h>
+#include <time.h>
 
 #include "launch/rtnl.h"
 
 #define MARK_PRIORITY 100 /* of the rule, after `local` and before `main` */
+#define WAIT_MS	      2000
 
 static int check_name(const char *name)
 {
@@ -103,6 +105,36 @@ int link_up(int route, const char *name)
 	rtnl_start(&m, RTM_NEWLINK, 0, &body, sizeof(body));
 	mnl_attr_put_strz(m.nlh, IFLA_IFNAME, name);
 	return rtnl_ask(route, &m);
+}
+
+static int operstate_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *tb[IFLA_OPERSTATE + 1];
+
+	rtnl_attrs(nlh, sizeof(struct ifinfomsg), tb, IFLA_OPERSTATE);
+	if (tb[IFLA_OPERSTATE] &&
+	    mnl_attr_validate(tb[IFLA_OPERSTATE], MNL_TYPE_U8) == 0)
+		*(uint8_t *)arg = mnl_attr_get_u8(tb[IFLA_OPERSTATE]);
+	return MNL_CB_OK;
+}
+
+int link_wait(int route, const char *name)
+{
+	const struct timespec pause = { .tv_nsec = 1000 * 1000 };
+	struct rtnl m;
+
+	if (check_name(name) < 0)
+		return -EINVAL;
+	for (int ms = 0; ms < WAIT_MS; ms++) {
+		uint8_t state = IF_OPER_UNKNOWN;
+
+		start_link(&m, RTM_GETLINK, 0, name);
+		int r = rtnl_read(route, &m, operstate_cb, &state);
+		if (r < 0 || state == IF_OPER_UP)
+			return r;
+		nanosleep(&pause, NULL);
+	}
+	return -ETIMEDOUT;
 }
 
 int link_delete(int route, const char *name)

@@ -88,6 +88,8 @@ static void make_box(struct lab *lab, size_t i)
 	assert_int_equal(link_up(route, box[i].ifname), 0);
 	assert_int_equal(link_address(lab->box[i].route, "eth0", &ip), 0);
 	assert_int_equal(link_up(lab->box[i].route, "eth0"), 0);
+	assert_int_equal(link_wait(route, box[i].ifname), 0);
+	assert_int_equal(link_wait(lab->box[i].route, "eth0"), 0);
 	assert_int_equal(link_default_route(lab->box[i].route, &gateway.ip), 0);
 	(void)stpcpy(link->ifname, box[i].ifname);
 	link->ip = ip.ip;

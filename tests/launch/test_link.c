@@ -117,7 +117,12 @@ static void test_veth(void **state)
 	assert_int_equal(link_address(p->here.route, "spA", &a), -EEXIST);
 	assert_int_equal(link_address(p->there.route, "eth0", &b), 0);
 	assert_int_equal(link_up(p->here.route, "spA"), 0);
+	/* Alone it has no carrier. */
+	assert_int_equal(link_wait(p->here.route, "spA"), -ETIMEDOUT);
 	assert_int_equal(link_up(p->there.route, "eth0"), 0);
+	assert_int_equal(link_wait(p->here.route, "spA"), 0);
+	assert_shows(&p->here, "-o link show spA", "state UP");
+	assert_int_equal(link_wait(p->here.route, "spB"), -ENODEV);
 	assert_int_equal(link_default_route(p->there.route, &a.ip), 0);
 	assert_shows(&p->here, "-d link show spA", "addrgenmode none");
 	assert_shows(&p->here, "-d link show spA", "veth");
