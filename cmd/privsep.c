@@ -143,6 +143,58 @@ static bool reloaded_ok(const struct msg *msg)
 	return msg->reloaded.status <= 0 && TEXT_OK(msg->reloaded.text);
 }
 
+static bool keep_start_ok(const struct msg *msg)
+{
+	const struct msg_keep_start *start = &msg->keep_start;
+
+	return TEXT_OK(start->name) && TEXT_OK(start->boundary) &&
+	       TEXT_OK(start->command) && TEXT_OK(start->policy_text) &&
+	       TEXT_OK(start->log_dir) && TEXT_OK(start->key) &&
+	       start->link <= KEEP_LINK_JOIN && TEXT_OK(start->ifname) &&
+	       ip_ok(&start->ip) && start->ip.len == 4 &&
+	       ip_ok(&start->gateway) && start->gateway.len == 4 &&
+	       start->bits <= 32 && start->tables <= 1 && start->quiet <= 1;
+}
+
+static bool keep_forward_ok(const struct msg *msg)
+{
+	return ip_ok(&msg->keep_forward.at.ip) && msg->keep_forward.port;
+}
+
+static bool keep_end_ok(const struct msg *msg)
+{
+	return msg->keep_end.ended <= ENDED_FAILED;
+}
+
+static bool keep_ready_ok(const struct msg *msg)
+{
+	const struct msg_keep_ready *ready = &msg->keep_ready;
+
+	return TEXT_OK(ready->session) && TEXT_OK(ready->log_dir) &&
+	       TEXT_OK(ready->policy_digest) && TEXT_OK(ready->ruleset_digest);
+}
+
+static bool keep_done_ok(const struct msg *msg)
+{
+	return msg->keep_done.status <= 0 && TEXT_OK(msg->keep_done.text);
+}
+
+static bool keep_counts_ok(const struct msg *msg)
+{
+	return msg->keep_counts.held <= BOUNDARY_BROKEN;
+}
+
+static bool keep_failed_ok(const struct msg *msg)
+{
+	return TEXT_OK(msg->keep_failed.text);
+}
+
+static bool keep_ended_ok(const struct msg *msg)
+{
+	return msg->keep_ended.held <= BOUNDARY_BROKEN &&
+	       msg->keep_ended.receipt <= 1 && msg->keep_ended.whole <= 1;
+}
+
 static const struct msg_spec {
 	bool known;
 	bool fd;
@@ -194,6 +246,28 @@ static const struct msg_spec {
 				publish_ok },
 	[MSG_GATE_RELOADED] = { true, false, sizeof(struct msg_reloaded),
 				reloaded_ok },
+	[MSG_KEEP_START] = { true, true, sizeof(struct msg_keep_start),
+			     keep_start_ok },
+	[MSG_KEEP_LEASES] = { true, true, 0, NULL },
+	[MSG_KEEP_NETNS] = { true, true, 0, NULL },
+	[MSG_KEEP_GO] = { true, false, 0, NULL },
+	[MSG_KEEP_POLICY] = { true, true, sizeof(struct msg_gate_policy),
+			      NULL },
+	[MSG_KEEP_FORWARD] = { true, true, sizeof(struct msg_keep_forward),
+			       keep_forward_ok },
+	[MSG_KEEP_STATS] = { true, false, 0, NULL },
+	[MSG_KEEP_END] = { true, false, sizeof(struct msg_keep_end),
+			   keep_end_ok },
+	[MSG_KEEP_READY] = { true, false, sizeof(struct msg_keep_ready),
+			     keep_ready_ok },
+	[MSG_KEEP_DONE] = { true, false, sizeof(struct msg_keep_done),
+			    keep_done_ok },
+	[MSG_KEEP_COUNTS] = { true, false, sizeof(struct msg_keep_counts),
+			      keep_counts_ok },
+	[MSG_KEEP_FAILED] = { true, false, sizeof(struct msg_keep_failed),
+			      keep_failed_ok },
+	[MSG_KEEP_ENDED] = { true, false, sizeof(struct msg_keep_ended),
+			     keep_ended_ok },
 };
 
 /* On the wire: the type, then the payload. */

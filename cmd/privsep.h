@@ -47,6 +47,23 @@ enum msg_type {
 	MSG_GATE_WITHDRAW, /* struct msg_publish: let in no longer; no answer */
 	MSG_GATE_RELOADED, /* struct msg_reloaded: to a policy while it served
 			    */
+	/* daemon -> keeper. START, LEASES, [NETNS,] GO; then any. */
+	MSG_KEEP_START,	 /* struct msg_keep_start; fd: sealed memfd, a bundle */
+	MSG_KEEP_LEASES, /* fd: the file of cmd/sandbox_file.h */
+	MSG_KEEP_NETNS,	 /* fd: the sandbox's network namespace. Before GO: we
+			    put the link into it; after: it is there now */
+	MSG_KEEP_GO,
+	MSG_KEEP_POLICY,  /* struct msg_gate_policy; fd: sealed memfd */
+	MSG_KEEP_FORWARD, /* struct msg_keep_forward; fd: a listening socket */
+	MSG_KEEP_STATS,
+	MSG_KEEP_END, /* struct msg_keep_end */
+	/* keeper -> daemon */
+	MSG_KEEP_READY,	 /* struct msg_keep_ready: to GO */
+	MSG_KEEP_DONE,	 /* struct msg_keep_done: to NETNS after GO, POLICY,
+			    FORWARD, in the order they came */
+	MSG_KEEP_COUNTS, /* struct msg_keep_counts: to STATS */
+	MSG_KEEP_FAILED, /* struct msg_keep_failed: it is about to end */
+	MSG_KEEP_ENDED,	 /* struct msg_keep_ended: the last word */
 	MSG_TYPE_COUNT
 };
 
@@ -199,6 +216,69 @@ struct msg_reloaded {
 	char text[512]; /* and why */
 };
 
+enum keep_link {
+	KEEP_LINK_OWN,	/* the keeper puts the sandbox's end into its namespace
+			   and gives it address and route */
+	KEEP_LINK_JOIN, /* the end stays in our own namespace under .ifname, for
+			   an engine that moves it; then comes NETNS */
+};
+
+struct msg_keep_start {
+	char name[64];	       /* of the sandbox */
+	char boundary[16];     /* "netns", "docker" */
+	char command[128];     /* what it is for, for people */
+	char policy_text[512]; /* what the policy is made of, for people */
+	char log_dir[1024];    /* "": the usual place */
+	char key[1024];	       /* "": the usual one */
+	uint8_t link;	       /* enum keep_link */
+	char ifname[16];       /* of the sandbox's end */
+	struct ip ip, gateway;
+	uint8_t bits;	 /* of the link's prefix */
+	uint32_t look_s; /* how often the boundary is looked at */
+	uint8_t tables;	 /* the namespace gets firewall/lock.h's tables */
+	uint8_t quiet;
+};
+
+struct msg_keep_forward {
+	struct endpoint at; /* where the socket listens, for the log */
+	uint16_t port;	    /* of the sandbox */
+};
+
+struct msg_keep_end {
+	uint8_t ended; /* enum ended_by */
+	int32_t status;
+};
+
+struct msg_keep_ready {
+	char session[64];
+	char log_dir[1024];
+	char policy_digest[65], ruleset_digest[65];
+};
+
+struct msg_keep_done {
+	int32_t status; /* 0 or -errno */
+	char text[512]; /* what is wrong, for people */
+};
+
+struct msg_keep_counts {
+	uint64_t records, checkpoint_ms; /* when the last was signed; epoch */
+	uint64_t allowed, refused, by_reason[REASON_COUNT];
+	uint64_t up, down;   /* bytes */
+	uint64_t packets[4]; /* as struct ruleset_counters */
+	uint32_t foreign_changes, gate_restarts;
+	uint8_t held; /* enum boundary_held */
+};
+
+struct msg_keep_failed {
+	char text[512];
+};
+
+struct msg_keep_ended {
+	uint8_t held;	 /* enum boundary_held */
+	uint8_t receipt; /* there is one */
+	uint8_t whole;	 /* all was recorded */
+};
+
 struct msg {
 	enum msg_type type;
 	int fd; /* -1, or the one that came with it: the receiver's */
@@ -221,6 +301,14 @@ struct msg {
 		struct msg_publish publish;
 		struct msg_published published;
 		struct msg_reloaded reloaded;
+		struct msg_keep_start keep_start;
+		struct msg_keep_forward keep_forward;
+		struct msg_keep_end keep_end;
+		struct msg_keep_ready keep_ready;
+		struct msg_keep_done keep_done;
+		struct msg_keep_counts keep_counts;
+		struct msg_keep_failed keep_failed;
+		struct msg_keep_ended keep_ended;
 	};
 };
 

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * daemon.h - one service, many sandboxes: what its files share.
+ *
+ *	daemon.c	 life: configuration, signals, systemd
+ *	daemon_sandbox.c the sandboxes, and their keepers
+ *	daemon_state.c	 what outlives the daemon, on the disk
+ *	daemon_api*.c	 the control socket: HTTP and JSON
+ *	daemon_metrics.c /metrics
+ *	docker*.c	 the plugin socket
+ *
+ * The daemon itself never meets a byte of a sandbox: each has a keeper, a
+ * process that is its warden, with a gate, a ledger and a gateway namespace of
+ * its own (cmd/keeper.c). So sandboxes share nothing, and what is taken over in
+ * one reaches none of the others. A keeper dies with the daemon, and the link
+ *of its sandbox with it; the sandbox's own namespace is pinned and stays.
+ */
+#ifndef CMD_DAEMON_H
+#define CMD_DAEMON_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/addr.h"
+#include "cmd/privsep.h"
+#include "policy/bundle.h"
+
+struct daemon;
+struct daemon_config;
+struct event_base;
+
+#define DAEMON_NAME_MAX 64
+/* Below these a sandbox has a directory, a namespace, of its name. */
+#define DAEMON_STATE_DIR "/var/lib/sallyport"
+#define DAEMON_RUN_DIR	 "/run/sallyport"
+#define DAEMON_SOCKET	 DAEMON_RUN_DIR "/control.sock"
+#define DAEMON_NETNS_DIR DAEMON_RUN_DIR "/netns"
+#define DAEMON_USER_DIR	 DAEMON_RUN_DIR "/user"
+
+enum daemon_state {
+	SANDBOX_STARTING, /* its keeper is not ready */
+	SANDBOX_READY,
+	SANDBOX_ENDING,
+	SANDBOX_FAILED, /* it has no keeper: it reaches nothing */
+};
+
+/* What a sandbox is asked to be. */
+struct daemon_spec {
+	char name[DAEMON_NAME_MAX];
+	uid_t uid; /* whose it is */
+	gid_t gid;
+	enum keep_link link;
+	bool docker;	       /* made by the plugin: only it may end it */
+	struct ip ip, gateway; /* .len 0: as the daemon likes */
+	uint8_t bits;
+	char ifname[16];       /* KEEP_LINK_JOIN */
+	int64_t ends_s;	       /* wall clock, epoch; 0: none */
+	char policy_text[512]; /* for people */
+	char policy_name[64];  /* of the configuration, or "": contents came */
+};
+
+struct daemon_sandbox {
+	struct daemon_spec spec;
+	enum daemon_state state;
+	char why[512]; /* SANDBOX_FAILED */
+	struct msg_keep_ready facts;
+	struct msg_keep_counts counts; /* as of the last answer */
+	char netns[PATH_MAX];	       /* path, or "" while there is none */
+	int64_t made_s;
+	void *own; /* daemon_sandbox.c's */
+	struct daemon_sandbox *next;
+};
+
+/* What was asked for has come to an end. @err 0 or -errno, @why for people.
+ * Called once, from the loop, never before the call that asked has returned. */
+typedef void daemon_done_fn(void *arg, struct daemon_sandbox *sandbox, int err,
+			    const char *why);
+
+/* A sandbox of @spec under @bundle (stays the caller's). 0, and @done when it
+ * serves or has failed (then it is gone); or -errno and @reterr: -EEXIST,
+ * -ENOSPC (limits.max_sandboxes), -EINVAL (name, policy). */
+int daemon_create(struct daemon *daemon, const struct daemon_spec *spec,
+		  const struct bundle *bundle, daemon_done_fn *done, void *arg,
+		  char *reterr, size_t cap);
+/* Another policy. */
+int daemon_policy(struct daemon *daemon, struct daemon_sandbox *sandbox,
+		  const struct bundle *bundle, const char *policy_text,
+		  daemon_done_fn *done, void *arg, char *reterr, size_t cap);
+/* Its keeper learns which namespace the link is in now (KEEP_LINK_JOIN); @ns is
+ * the caller's; @path is kept for a restart. */
+int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
+		  const char *path, daemon_done_fn *done, void *arg);
+/* Connections to @fd (listening, taken) go to @port inside. */
+int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
+		   int fd, const struct endpoint *at, uint16_t port,
+		   daemon_done_fn *done, void *arg);
+/* Ends what runs inside, the session, and the namespace. @sandbox is gone when
+ * @done (may be NULL) is called with NULL for it. */
+int daemon_remove(struct daemon *daemon, struct daemon_sandbox *sandbox,
+		  enum ended_by ended, daemon_done_fn *done, void *arg);
+
+struct daemon_sandbox *daemon_find(struct daemon *daemon, const char *name);
+struct daemon_sandbox *daemon_first(struct daemon *daemon);
+size_t daemon_count(const struct daemon *daemon);
+const struct daemon_config *daemon_config(const struct daemon *daemon);
+struct event_base *daemon_base(const struct daemon *daemon);
+
+#endif
