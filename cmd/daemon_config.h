@@ -34,8 +34,6 @@ struct daemon_policy {
 	struct bundle bundle; /* what was there when it was read */
 };
 
-enum docker_dns { DOCKER_DNS_REQUIRE, DOCKER_DNS_TABLES };
-
 struct daemon_config {
 	struct daemon_policy *policy;
 	size_t policies;
@@ -46,7 +44,7 @@ struct daemon_config {
 	uint32_t wall_clock_s; /* 0: none */
 	bool docker;
 	char docker_socket[PATH_MAX]; /* "": the usual one */
-	enum docker_dns docker_dns;
+	char docker_dns[16]; /* "require", "tables", or "": as it depends */
 	char group[64];
 };
 
