@@ -107,6 +107,19 @@ int link_up(int route, const char *name)
 	return rtnl_ask(route, &m);
 }
 
+int link_group(int route, const char *name, uint32_t group)
+{
+	const struct ifinfomsg body = { 0 };
+	struct rtnl m;
+
+	if (check_name(name) < 0)
+		return -EINVAL;
+	rtnl_start(&m, RTM_NEWLINK, 0, &body, sizeof(body));
+	mnl_attr_put_strz(m.nlh, IFLA_IFNAME, name);
+	mnl_attr_put_u32(m.nlh, IFLA_GROUP, group);
+	return rtnl_ask(route, &m);
+}
+
 static int operstate_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct nlattr *tb[IFLA_OPERSTATE + 1];

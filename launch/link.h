@@ -16,6 +16,8 @@
  * netns_sandbox_sysctls() or netns_gateway_sysctls() were called before. */
 int link_veth(int route, const char *name, const char *peer, int peer_ns);
 int link_up(int route, const char *name);
+/* IFLA_GROUP, by which rules may know it wherever it goes, under any name. */
+int link_group(int route, const char *name, uint32_t group);
 /* Waits until @name sends packets, 2 seconds at most (-ETIMEDOUT). Of a pair,
  * the end that came up first drops what it is to send, also answers to ARP,
  * until the kernel has worked off the change of its carrier. */
