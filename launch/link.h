@@ -24,6 +24,9 @@ int link_group(int route, const char *name, uint32_t group);
 int link_wait(int route, const char *name);
 int link_delete(int route, const char *name);
 int link_index(int route, const char *name, uint32_t *ret_index);
+/* The veth here whose other end is interface @index of namespace @ns, whatever
+ * it is called and wherever it was made. -ENODEV if there is none. */
+int link_peer(int route, int ns, uint32_t index, uint32_t *ret_index);
 int link_address(int route, const char *name, const struct cidr *address);
 /* 0.0.0.0/0 via @gateway. */
 int link_default_route(int route, const struct ip *gateway);
