@@ -208,7 +208,8 @@ static int make_far_end(struct gateway *g)
 /* It stays where we are, for an engine to move it. */
 static int make_loose_end(struct gateway *g)
 {
-	AUTO_FD int own = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	AUTO_FD int own =
+		open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 	AUTO_FD int route =
 		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	int err;

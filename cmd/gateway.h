@@ -30,12 +30,12 @@ struct link_view;
 /* Where the sandbox is, or will be. NULL, or zeroes with .sandbox -1: a
  * namespace of its own, and the usual addresses. */
 struct gateway_place {
-	int sandbox;   /* its namespace, which stays the caller's; or -1 */
-	bool join;     /* there is none yet: the sandbox's end of the link is
-			  in our own, until gateway_join() */
-	bool tables;   /* firewall/lock.h's keep it in: what else there is in
-			  its namespace is told, and no more */
-	char ifname[16];       /* of the sandbox's end; "": eth0 */
+	int sandbox;	 /* its namespace, which stays the caller's; or -1 */
+	bool join;	 /* there is none yet: the sandbox's end of the link is
+			    in our own, until gateway_join() */
+	bool tables;	 /* firewall/lock.h's keep it in: what else there is in
+			    its namespace is told, and no more */
+	char ifname[16]; /* of the sandbox's end; "": eth0 */
 	struct ip ip, gateway; /* .len 0: the usual */
 	uint8_t bits;	       /* of the link's prefix */
 };
@@ -57,7 +57,7 @@ struct gateway {
 	 * long (monotonic), nothing is compared there. */
 	bool settling;
 	int64_t settle_end_ms;
-	size_t others; /* interfaces there that are not ours */
+	size_t others;	  /* interfaces there that are not ours */
 	struct nft *lock; /* .place.tables: to read them back by, or NULL */
 	/* What counters that are gone have counted, and what those that are
 	 * there had at the last look. */

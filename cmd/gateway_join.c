@@ -35,9 +35,8 @@ static bool is_done(const struct gateway *g, const struct link_view *view,
 
 	ip_format(&g->link.ip, ip);
 	ip_format(&g->link.gateway, gateway);
-	snprintf(address, sizeof(address),
-		 "address %s/%u (%s) of interface %u", ip, g->place.bits, ip,
-		 index);
+	snprintf(address, sizeof(address), "address %s/%u (%s) of interface %u",
+		 ip, g->place.bits, ip, index);
 	snprintf(route, sizeof(route),
 		 "ipv4 route to anywhere/0 via %s by interface %u, table 254, "
 		 "type 1",

@@ -301,7 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_every_type),	   TEST(test_send_refuses),
 		TEST(test_ends),	   TEST(test_wrong_size_or_fds),
-		TEST(test_wrong_contents),    TEST(test_wrong_contents_keep),
+		TEST(test_wrong_contents), TEST(test_wrong_contents_keep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
