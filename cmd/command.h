@@ -29,6 +29,7 @@ int verify_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
 
 /* Children, started by launch/child.h. */
+int keeper_main(int argc, char **argv);
 int gate_main(int argc, char **argv);
 int ledger_main(void);
 

@@ -36,6 +36,7 @@ static const struct command commands[] = {
 	{ "explain", explain_main, "what a policy makes of one host, and why" },
 	{ "diff", diff_main, "what two policies let reach differently" },
 	{ "learn", learn_main, "write a policy from the logs of sessions" },
+	{ "keeper", keeper_main, NULL },
 	{ "gate", gate_main, NULL },
 	{ "ledger", ledger_command, NULL },
 };
