@@ -12,6 +12,7 @@
 #include "cmd/daemon_config.h"
 #include "cmd/daemon_keeper.h"
 #include "cmd/http_server.h"
+#include "policy/digest.h"
 
 /* Deaths of a keeper within a minute that make its sandbox fail. */
 #define DAEMON_CRASHES_MAX 3
@@ -42,7 +43,9 @@ struct waiter {
 	daemon_done_fn *done;
 	void *arg;
 	enum msg_type type;
-	char text[512], name[64];    /* MSG_KEEP_POLICY: of the new one */
+	/* MSG_KEEP_POLICY: of the new one; .staged: its bundle is, too. */
+	char text[512], name[64], digest[DIGEST_HEX];
+	bool staged;
 	struct daemon_publish publish; /* MSG_KEEP_FORWARD */
 	struct waiter *next;
 };
@@ -88,10 +91,13 @@ int box_policy(const struct box *box, struct bundle *ret);
 /* The same of @own, which is not on the disk yet. */
 int box_compose(const struct box *box, const char *policy_name,
 		const struct bundle *own, struct bundle *ret);
-/* Sends @bundle; the caller keeps it. 0 or -errno. */
-int box_send_policy(struct box *box, const struct bundle *bundle,
-		    daemon_done_fn *done, void *arg, const char *text,
-		    const char *name);
+/* Sends @bundle; the caller keeps it. NULL: no memory. What is agreed to is
+ * what the caller writes into the waiter. */
+struct waiter *box_send_policy(struct box *box, const struct bundle *bundle,
+			       daemon_done_fn *done, void *arg);
+/* Is a change of its policy on its way? There is one at a time. */
+bool box_changes_policy(const struct box *box);
+void bundle_digest(const struct bundle *bundle, char *ret_hex);
 struct waiter *box_wait(struct box *box, enum msg_type type,
 			daemon_done_fn *done, void *arg);
 
@@ -128,9 +134,18 @@ void state_each(struct daemon *daemon,
 /* --- daemon_api.c */
 int daemon_api_open(struct daemon *daemon, int fd);
 
-/* --- daemon.c */
+/* --- daemon_reload.c */
 /* The configuration and its policies, read again, and put in force. 0, or
  * -errno and @reterr: the old one is. */
 int daemon_reload(struct daemon *daemon, struct policy_error *reterr);
+/* The group of the configuration, if there is one. */
+void daemon_find_group(struct daemon *daemon);
+
+/* --- daemon_restore.c */
+/* Takes up what the disk says of an earlier daemon's sandboxes. */
+void daemon_restore(struct daemon *daemon);
+
+/* --- daemon_options.c: dies with a message. */
+void daemon_options_parse(int argc, char **argv, struct daemon_options *ret);
 
 #endif

@@ -271,15 +271,12 @@ int daemon_create(struct daemon *daemon, const struct daemon_spec *spec,
 
 /* --- asking one ---------------------------------------------------------- */
 
-static int ask(struct box *box, const void *payload, int fd,
-	       struct waiter *waiter)
+/* What can't be asked is answered by the death of its keeper. */
+static void ask(struct box *box, const void *payload, int fd,
+		const struct waiter *waiter)
 {
-	int err = keeper_tell(box->keeper, waiter->type, payload, fd);
-
-	/* It can't be taken back out of the row: its keeper's death answers. */
-	if (err)
+	if (keeper_tell(box->keeper, waiter->type, payload, fd))
 		keeper_kill(box->keeper);
-	return 0;
 }
 
 static bool serves(const struct daemon_sandbox *s)
@@ -287,26 +284,36 @@ static bool serves(const struct daemon_sandbox *s)
 	return s->state == SANDBOX_READY;
 }
 
-int box_send_policy(struct box *box, const struct bundle *bundle,
-		    daemon_done_fn *done, void *arg, const char *text,
-		    const char *name)
+void bundle_digest(const struct bundle *bundle, char *ret_hex)
+{
+	struct digest digest;
+
+	digest_begin(&digest);
+	digest_add(&digest, bundle->data, bundle->len);
+	digest_end(&digest, ret_hex);
+}
+
+struct waiter *box_send_policy(struct box *box, const struct bundle *bundle,
+			       daemon_done_fn *done, void *arg)
 {
 	const struct msg_gate_policy msg = { .len = bundle->len };
+	const struct daemon_spec *spec = &box->sandbox.spec;
 	AUTO_FD int fd = warden_memfd("policy", bundle->data, bundle->len);
 	struct waiter *waiter;
 
 	if (fd < 0)
-		return fd;
+		return NULL;
 	waiter = box_wait(box, MSG_KEEP_POLICY, done, arg);
 	if (!waiter)
-		return -ENOMEM;
-	snprintf(waiter->text, sizeof(waiter->text), "%s", text);
-	snprintf(waiter->name, sizeof(waiter->name), "%s", name);
-	return ask(box, &msg, fd, waiter);
+		return NULL;
+	memcpy(waiter->text, spec->policy_text, sizeof(waiter->text));
+	memcpy(waiter->name, spec->policy_name, sizeof(waiter->name));
+	bundle_digest(bundle, waiter->digest);
+	ask(box, &msg, fd, waiter);
+	return waiter;
 }
 
-/* One at a time: its bundle waits under one name. */
-static bool changes_policy(const struct box *box)
+bool box_changes_policy(const struct box *box)
 {
 	const struct waiter *waiter = box->waiters;
 
@@ -322,9 +329,10 @@ int daemon_policy(struct daemon *daemon, struct daemon_sandbox *sandbox,
 {
 	struct box *box = box_of(sandbox);
 	struct bundle whole = { 0 };
+	struct waiter *waiter;
 	int err;
 
-	if (!serves(sandbox) || changes_policy(box)) {
+	if (!serves(sandbox) || box_changes_policy(box)) {
 		snprintf(reterr, cap, "%s",
 			 serves(sandbox) ? "another change of its policy is on "
 					   "its way"
@@ -337,11 +345,14 @@ int daemon_policy(struct daemon *daemon, struct daemon_sandbox *sandbox,
 		err = check_policy(&whole, reterr, cap);
 	if (!err)
 		err = state_stage_bundle(daemon, sandbox->spec.name, bundle);
-	if (!err)
-		err = box_send_policy(box, &whole, done, arg, policy_text,
-				      policy_name);
+	waiter = err ? NULL : box_send_policy(box, &whole, done, arg);
 	bundle_free(&whole);
-	return err;
+	if (!waiter)
+		return err ? err : -ENOMEM;
+	waiter->staged = true;
+	snprintf(waiter->text, sizeof(waiter->text), "%s", policy_text);
+	snprintf(waiter->name, sizeof(waiter->name), "%s", policy_name);
+	return 0;
 }
 
 int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
@@ -359,7 +370,8 @@ int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 		return -ENOMEM;
 	memcpy(sandbox->netns, path, strlen(path) + 1);
 	state_save(daemon, sandbox);
-	return ask(box, NULL, ns, waiter);
+	ask(box, NULL, ns, waiter);
+	return 0;
 }
 
 int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
@@ -379,5 +391,6 @@ int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
 	if (!waiter)
 		return -ENOMEM;
 	waiter->publish = (struct daemon_publish){ .at = *at, .inside = port };
-	return ask(box_of(sandbox), &msg, taken, waiter);
+	ask(box_of(sandbox), &msg, taken, waiter);
+	return 0;
 }

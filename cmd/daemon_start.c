@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
+#include "cmd/daemon_metrics.h"
 #include "cmd/warden_give.h"
 #include "launch/netns.h"
 #include "launch/owned.h"
@@ -50,7 +51,8 @@ int box_compose(const struct box *box, const char *policy_name,
 	if (own->len)
 		memcpy(all.data, own->data, own->len);
 	if (!*policy_name && config->ceiling.len)
-		err = bundle_add_ceiling(&all, &config->ceiling);
+		err = bundle_add_ceiling(&all, &config->ceiling,
+					 config->ceiling_path);
 	if (err)
 		bundle_free(&all);
 	else
@@ -331,7 +333,9 @@ static void settle(struct box *box, const struct waiter *waiter)
 		       sizeof(s->spec.policy_text));
 		memcpy(s->spec.policy_name, waiter->name,
 		       sizeof(s->spec.policy_name));
-		err = state_commit_bundle(box->daemon, name);
+		memcpy(s->facts.policy_digest, waiter->digest, DIGEST_HEX);
+		if (waiter->staged)
+			err = state_commit_bundle(box->daemon, name);
 	} else if (waiter->type == MSG_KEEP_FORWARD &&
 		   s->publishes < DAEMON_PUBLISH_MAX) {
 		s->publish[s->publishes++] = waiter->publish;
@@ -425,6 +429,8 @@ static void on_died(void *arg, const char *last)
 	struct box *box = arg;
 
 	box->keeper = NULL;
+	daemon_metrics_departed(&box->sandbox.counts);
+	box->sandbox.counts = (struct msg_keep_counts){ 0 };
 	stop_starting(box);
 	event_del(box->limit);
 	/* What it said of its own end is better than its last line. */

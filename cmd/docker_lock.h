@@ -18,4 +18,10 @@ struct nft;
 int docker_lock(int ns, const struct ip *gateway, struct nft **ret_nft,
 		char *reterr, size_t cap);
 
+/* Shuts each interface in @ns that is neither loopback nor our link, also for
+ * packet sockets (lock_shut(), or taken down): after each change of its
+ * interfaces. @ret_name, of 16 bytes, one of them, or "". How many there are,
+ * or -errno. */
+int docker_shut(int ns, char *ret_name);
+
 #endif

@@ -16,11 +16,11 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cmd/daemon_notify.h"
 #include "cmd/docker_impl.h"
 #include "cmd/http_server.h"
 
 #define TYPE	  "application/vnd.docker.plugins.v1.2+json"
-#define STATE_DIR DAEMON_STATE_DIR "/docker"
 /* How often we look for containers that are gone: an open() for each. */
 #define LOOK_S 2
 
@@ -104,29 +104,6 @@ static int listen_at(const char *path)
 	return steal_fd(&fd);
 }
 
-/* Is it a unix socket that listens at @path: systemd's? */
-static bool is_ours(int fd, const char *path)
-{
-	struct sockaddr_un un;
-	socklen_t len = sizeof(un);
-
-	memset(&un, 0, sizeof(un));
-	return getsockname(fd, (struct sockaddr *)&un, &len) == 0 &&
-	       un.sun_family == AF_UNIX && strcmp(un.sun_path, path) == 0;
-}
-
-static int open_socket(const char *path)
-{
-	/* sd_listen_fds(3) */
-	const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
-
-	if (pid && n && strtol(pid, NULL, 10) == getpid())
-		for (int fd = 3; fd < 3 + strtol(n, NULL, 10); fd++)
-			if (is_ours(fd, path))
-				return fd;
-	return listen_at(path);
-}
-
 static int serve(struct daemon *daemon)
 {
 	const struct http_limits limits = {
@@ -141,7 +118,9 @@ static int serve(struct daemon *daemon)
 	const char *path = daemon_config(daemon)->docker_socket;
 	int fd, r;
 
-	fd = open_socket(*path ? path : DOCKER_SOCKET);
+	fd = notify_listen_fd("docker");
+	if (fd < 0)
+		fd = listen_at(*path ? path : DOCKER_SOCKET);
 	if (fd < 0)
 		return fd;
 	r = http_server_open(daemon_base(daemon), fd, &limits, handle, NULL,
@@ -157,8 +136,12 @@ static int serve(struct daemon *daemon)
 
 int docker_attach(struct daemon *daemon)
 {
-	int r = docker_new(daemon, STATE_DIR, &plugin.docker);
+	char dir[PATH_MAX];
+	int r = -ENAMETOOLONG;
 
+	if (snprintf(dir, sizeof(dir), "%s/docker", daemon_state_dir(daemon)) <
+	    (int)sizeof(dir))
+		r = docker_new(daemon, dir, &plugin.docker);
 	if (r == 0) {
 		docker_restore(plugin.docker);
 		r = serve(daemon);

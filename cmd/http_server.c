@@ -22,6 +22,7 @@
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,6 +277,24 @@ static void on_request(struct evhttp_request *evreq, void *arg)
 const struct ucred *http_request_peer(const struct http_request *request)
 {
 	return &request->peer;
+}
+
+bool http_request_member(const struct http_request *request, gid_t group)
+{
+	const struct place *place = find(request->server, request->request);
+	gid_t groups[NGROUPS_MAX / 64];
+	socklen_t len = sizeof(groups);
+
+	if (request->peer.gid == group)
+		return true;
+	/* Who is in more groups than that is in none. */
+	if (!place || getsockopt(bufferevent_getfd(place->bev), SOL_SOCKET,
+				 SO_PEERGROUPS, groups, &len) < 0)
+		return false;
+	for (size_t i = 0; i < len / sizeof(groups[0]); i++)
+		if (groups[i] == group)
+			return true;
+	return false;
 }
 
 const char *http_request_method(const struct http_request *request)

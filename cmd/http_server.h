@@ -10,6 +10,7 @@
 #ifndef CMD_HTTP_SERVER_H
 #define CMD_HTTP_SERVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 
@@ -40,6 +41,8 @@ void http_server_close(struct http_server *server);
 
 /* All valid until the answer. */
 const struct ucred *http_request_peer(const struct http_request *request);
+/* Is it of that group, by the kernel's word? */
+bool http_request_member(const struct http_request *request, gid_t group);
 /* "GET", "POST", "PUT", "DELETE", or "?". */
 const char *http_request_method(const struct http_request *request);
 /* Without the query; never NULL. */
