@@ -9,6 +9,7 @@
 
 #include <sched.h>
 
+#include "base/log.h"
 #include "cmd/docker_impl.h"
 #include "tests/cmd/docker_world.h"
 
@@ -47,6 +48,7 @@ static void begin(void)
 	if (docker)
 		return;
 	world_begin();
+	log_init("fuzz", LOG_LEVEL_ERROR);
 	/* Ports that are published are nobody's. */
 	if ((unshare(CLONE_NEWNET) < 0 &&
 	     unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0) ||
@@ -78,7 +80,7 @@ static void line_of(const char *line, size_t len, unsigned *times)
 	if (len == 1 && *line == '+')
 		world_turn();
 	else if (len == 1 && *line == '!' && world.watches)
-		world_appear(-EIO);
+		world_appear(-ETIMEDOUT);
 	else if (len == 1 && *line == '-')
 		docker_collect(docker);
 	else
