@@ -26,8 +26,8 @@
 #include "cmd/session.h"
 
 /* Each sandbox is asked for its counts that often, one after the other. */
-#define STATS_S	    5
-#define BACKLOG	    64
+#define STATS_S 5
+#define BACKLOG 64
 /* Three for each keeper, and what the plugin watches. */
 #define FILES_A_BOX 8
 
@@ -95,8 +95,8 @@ static void make_dirs(const struct daemon *daemon)
 
 static void raise_limits(const struct daemon *daemon)
 {
-	const rlim_t want = 1024 + (rlim_t)daemon->config->max_sandboxes *
-					   FILES_A_BOX;
+	const rlim_t want =
+		1024 + (rlim_t)daemon->config->max_sandboxes * FILES_A_BOX;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= want)

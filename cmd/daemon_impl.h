@@ -86,7 +86,8 @@ void box_drop_waiters(struct box *box, int err, const char *why);
 /* What is to be done is done in the loop. */
 void daemon_kick(struct daemon *daemon);
 void daemon_on_kick(evutil_socket_t fd, short what, void *arg);
-/* What its policy is now, with the ceiling; the caller frees it. 0 or -errno. */
+/* What its policy is now, with the ceiling; the caller frees it. 0 or -errno.
+ */
 int box_policy(const struct box *box, struct bundle *ret);
 /* The same of @own, which is not on the disk yet. */
 int box_compose(const struct box *box, const char *policy_name,

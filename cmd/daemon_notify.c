@@ -60,8 +60,8 @@ uint64_t notify_watchdog_us(void)
 
 int notify_listen_fd(const char *name)
 {
-	uint64_t n = getenv("LISTEN_PID") ? number("LISTEN_FDS", "LISTEN_PID")
-					  : 0;
+	uint64_t n =
+		getenv("LISTEN_PID") ? number("LISTEN_FDS", "LISTEN_PID") : 0;
 	const char *names = getenv("LISTEN_FDNAMES");
 
 	for (uint64_t i = 0; names && i < n && i < LISTEN_MAX; i++) {

@@ -35,8 +35,8 @@ static void on_changed(void *arg, struct daemon_sandbox *sandbox, int err,
 static int change(struct box *box)
 {
 	const struct daemon_spec *spec = &box->sandbox.spec;
-	const struct daemon_policy *named = daemon_config_policy(
-		box->daemon->config, spec->policy_name);
+	const struct daemon_policy *named =
+		daemon_config_policy(box->daemon->config, spec->policy_name);
 	struct bundle bundle;
 	char digest[DIGEST_HEX];
 	struct waiter *waiter;

@@ -124,9 +124,8 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
 
 static void arm(struct place *place)
 {
-	const struct timeval limit = {
-		.tv_sec = place->server->limits.seconds
-	};
+	const struct timeval limit = { .tv_sec =
+					       place->server->limits.seconds };
 
 	event_add(place->late, &limit);
 }
