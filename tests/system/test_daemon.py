@@ -114,7 +114,7 @@ class Daemon:
 
 
 def policy(*allow):
-    rows = "".join(f"  - {host}\n" for host in allow)
+    rows = "".join(f"  - \"{host}\"\n" for host in allow)
     return "version: 1\n" + ("allow:\n" + rows if rows else "")
 
 
