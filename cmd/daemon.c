@@ -23,6 +23,7 @@
 #include "cmd/command.h"
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_notify.h"
+#include "cmd/docker.h"
 #include "cmd/session.h"
 
 /* Each sandbox is asked for its counts that often, one after the other. */
@@ -39,6 +40,11 @@ const struct daemon_config *daemon_config(const struct daemon *daemon)
 struct event_base *daemon_base(const struct daemon *daemon)
 {
 	return daemon->base;
+}
+
+const char *daemon_state_dir(const struct daemon *daemon)
+{
+	return daemon->options.state;
 }
 
 /* --- before anything else ------------------------------------------------ */
@@ -253,6 +259,7 @@ static void release(struct daemon *daemon)
 	unlink(daemon->options.socket);
 	while (daemon->first)
 		box_free(box_of(daemon->first));
+	docker_detach();
 	event_free(daemon->kick);
 	event_base_free(daemon->base);
 	daemon_config_free(daemon->config);
@@ -283,6 +290,9 @@ int daemon_main(int argc, char **argv)
 		die(EXIT_SALLYPORT, "event loop: out of memory");
 	add(&daemon.kick, &daemon, -1, daemon_on_kick, 0);
 	daemon_restore(&daemon);
+	/* Without it, containers of an engine have no network; nobody else has
+	 * less. */
+	daemon.docker = daemon.config->docker && docker_attach(&daemon) == 0;
 	serve(&daemon);
 	loop(&daemon);
 	release(&daemon);

@@ -131,5 +131,7 @@ size_t daemon_count(const struct daemon *daemon);
 bool daemon_stopping(const struct daemon *daemon);
 const struct daemon_config *daemon_config(const struct daemon *daemon);
 struct event_base *daemon_base(const struct daemon *daemon);
+/* Where what outlives us is kept. */
+const char *daemon_state_dir(const struct daemon *daemon);
 
 #endif
