@@ -71,7 +71,7 @@ static int is_own(int fd, bool *ret_own)
 int docker_netns_open(const char *path)
 {
 	struct statfs fs;
-	bool own;
+	bool own = true;
 
 	if (path[0] != '/')
 		return -EINVAL;
@@ -142,7 +142,7 @@ static void follow(struct docker_watch *watch)
 /* @watch may be gone afterwards. */
 static void look(struct docker_watch *watch)
 {
-	char why[256] = "";
+	char why[PATH_MAX + 64] = "";
 
 	int ns = docker_netns_open(watch->path);
 	if (ns >= 0) {

@@ -45,7 +45,8 @@ int lock_shut(struct nft *nft, const char *ifname);
 
 /* Packets. */
 struct lock_counters {
-	uint64_t left;	  /* would have left by another interface: dropped */
+	uint64_t left;	  /* would have left by another interface, or as IPv6,
+			     also what the kernel says unasked: dropped */
 	uint64_t entered; /* came by another one: dropped */
 	uint64_t names; /* questions taken from the engine's resolver: flows */
 	uint64_t stray; /* would have reached that resolver: dropped */

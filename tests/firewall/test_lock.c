@@ -99,7 +99,9 @@ static int box_inside(void *arg, int *ret_fds, size_t *ret_n)
 	(void)arg;
 	(void)ret_fds;
 	*ret_n = 0;
-	return netns_sysctl("ipv4/conf/all/route_localnet", "1");
+	/* As an engine has it; and nothing is sent unasked. */
+	int r = netns_sandbox_sysctls();
+	return r < 0 ? r : netns_sysctl("ipv4/conf/all/route_localnet", "1");
 }
 
 static int exec_sh(void *arg)
@@ -174,7 +176,7 @@ static void engine_rules(struct world *w)
 		       "ip daddr 127.0.0.11 udp dport 53 dnat to "
 		       "127.0.0.11:%u; "
 		       "ip daddr 127.0.0.11 tcp dport 53 dnat to "
-		       "127.0.0.11:%u; } }'",
+		       "127.0.0.11:%u; }; }'",
 		       w->port, w->port);
 	sh(&w->box, script);
 }
@@ -368,7 +370,7 @@ static void test_rules_after_ours(void **state)
 		       "type nat hook output priority -180; "
 		       "ip daddr 127.0.0.11 udp dport 53 dnat to "
 		       "127.0.0.11:%u; ip daddr 192.0.2.1 dnat to " OTHER
-		       "; } }'",
+		       "; }; }'",
 		       w->port);
 	sh(&w->box, script);
 	AUTO_FD int fd = socket_in(&w->box, AF_INET, SOCK_DGRAM, NULL, 0);
@@ -451,7 +453,9 @@ static void test_ipv6(void **state)
 	AUTO_FD int fd = socket_in(&w->box, AF_INET6, SOCK_DGRAM, NULL, 0);
 	AUTO_FD int self = socket_in(&w->box, AF_INET6, SOCK_DGRAM, NULL, 0);
 
-	sh(&w->box, "ip -6 addr add fd00:1::2/64 dev eth0 nodad;"
+	sh(&w->box, "for i in all eth0 eth1 lo; do"
+		    " echo 0 >/proc/sys/net/ipv6/conf/$i/disable_ipv6; done;"
+		    "ip -6 addr add fd00:1::2/64 dev eth0 nodad;"
 		    "ip -6 addr add fd00:2::2/64 dev eth1 nodad");
 	sh(&w->other, "ip -6 addr add fd00:1::1/64 dev br0 nodad");
 	sh(&w->gateway, "ip -6 addr add fd00:2::1/64 dev gw0 nodad");
@@ -571,7 +575,9 @@ static void test_packet_sockets(void **state)
 	assert_int_equal(link_index(w->box.route, "eth0", &theirs), 0);
 	(void)send_frame(from, (int)theirs);
 	assert_false(frame_comes(other, QUIET_MS));
-	assert_int_equal(lock_shut(w->nft, "none"), -ENOENT);
+	/* Since Linux 6.16 a chain may wait for its interface. */
+	int r = lock_shut(w->nft, "none");
+	assert_true(r == 0 || r == -ENOENT);
 	assert_int_equal(lock_shut(w->nft, ""), -EINVAL);
 }
 
