@@ -27,8 +27,8 @@
 #include "cmd/session.h"
 
 /* Each sandbox is asked for its counts that often, one after the other. */
-#define STATS_S	    5
-#define BACKLOG	    64
+#define STATS_S 5
+#define BACKLOG 64
 /* Three for each keeper, and what the plugin watches. */
 #define FILES_A_BOX 8
 
@@ -101,8 +101,8 @@ static void make_dirs(const struct daemon *daemon)
 
 static void raise_limits(const struct daemon *daemon)
 {
-	const rlim_t want = 1024 + (rlim_t)daemon->config->max_sandboxes *
-					   FILES_A_BOX;
+	const rlim_t want =
+		1024 + (rlim_t)daemon->config->max_sandboxes * FILES_A_BOX;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= want)
@@ -145,6 +145,7 @@ static void serve(struct daemon *daemon)
 {
 	int fd = notify_listen_fd("control"), err;
 
+	daemon->passed = fd >= 0;
 	if (!daemon->group)
 		log_warn("there is no group '%s': only root may use the "
 			 "control socket",
@@ -255,10 +256,12 @@ static void loop(struct daemon *daemon)
 
 static void release(struct daemon *daemon)
 {
-	http_server_close(daemon->control);
-	unlink(daemon->options.socket);
 	while (daemon->first)
 		box_free(box_of(daemon->first));
+	http_server_close(daemon->control);
+	/* systemd's own goes on listening. */
+	if (!daemon->passed)
+		unlink(daemon->options.socket);
 	docker_detach();
 	event_free(daemon->kick);
 	event_base_free(daemon->base);

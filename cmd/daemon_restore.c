@@ -71,8 +71,8 @@ static void sweep_pins(struct daemon *daemon, const char *below)
 		if (!daemon_name_ok(entry->d_name) ||
 		    daemon_find(daemon, entry->d_name))
 			continue;
-		snprintf(path, sizeof(path), "%s/netns/%s",
-			 daemon->options.run, entry->d_name);
+		snprintf(path, sizeof(path), "%s/netns/%s", daemon->options.run,
+			 entry->d_name);
 		AUTO_FD int ns = pin_open(path);
 		if (ns >= 0)
 			sandbox_kill_all(ns);
