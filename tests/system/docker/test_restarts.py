@@ -45,26 +45,37 @@ def test_daemon(case):
 
 
 def test_keeper_killed(case):
-    """One sandbox loses its keeper: it is cut off, or has a new one; the others
-    do not notice."""
-    a, b = case.container(), case.container()
-    sandbox = case.sandbox(a)
+    """One sandbox loses its keeper: it is cut off, or has a new one; the other
+    does not notice."""
+    both = [case.container(), case.container()]
+    for c in both:
+        case.held(c)
+    sessions = {c: case.sandbox(c)["session"] for c in both}
     keepers = [pid for pid in children(case.daemon.process.pid)
-               if open(f"/proc/{pid}/cmdline").read().split("\0")[1:2] ==
-               ["keeper"]]
+               if command(pid) == "keeper"]
     assert len(keepers) == 2, keepers
-    case.held(a)
-    mine = [pid for pid in keepers if mentions(pid, sandbox["name"])]
-    assert len(mine) == 1, (keepers, sandbox["name"])
-    os.kill(mine[0], signal.SIGKILL)
-    case.held(b)
-    s = wait(lambda: (s := case.sandbox(a)) is None or
-             s["state"] in ("failed", "ready") and (s,) or None, "its state")
-    if s is True or s[0]["state"] == "failed":
-        cut(case, a)
+    os.kill(keepers[0], signal.SIGKILL)
+
+    def changed(c):
+        s = case.sandbox(c)
+        return not s or s["state"] == "failed" or s["session"] != sessions[c]
+    hit = wait(lambda: [c for c in both if changed(c)], "somebody's loss")
+    assert len(hit) == 1, hit
+    other = next(c for c in both if c not in hit)
+    case.held(other)
+    sandbox = wait(lambda: (s := case.sandbox(hit[0])) and
+                   s["state"] in ("failed", "ready") and s, "its state")
+    if sandbox["state"] == "ready":
+        case.held(hit[0])
     else:
-        back(case, a)
-    case.remove(a, b)
+        cut(case, hit[0])
+    assert case.sandbox(other)["session"] == sessions[other]
+    case.remove(*both)
+
+
+def command(pid):
+    with open(f"/proc/{pid}/cmdline") as f:
+        return (f.read().split("\0") + ["", ""])[1]
 
 
 def children(pid):
@@ -75,16 +86,6 @@ def children(pid):
     return found
 
 
-def mentions(pid, name):
-    with open(f"/proc/{pid}/cmdline") as f:
-        if name in f.read():
-            return True
-    for below in children(pid):
-        if mentions(below, name):
-            return True
-    return False
-
-
 def test_engine_stopped(case):
     before = leftovers()
     c = case.container("--restart", "always")
@@ -93,7 +94,8 @@ def test_engine_stopped(case):
     wait(lambda: case.docker.inspect(c)["State"]["Running"], "its restart", 60)
     back(case, c)
     case.remove(c)
-    assert settle(leftovers, before, 30) == before
+    after = settle(leftovers, before, 30)
+    assert after == before, (before, after)
 
 
 def test_engine_killed(case):
@@ -141,7 +143,8 @@ def test_plugin_away(case):
     c = case.container()
     case.held(c)
     case.remove(c)
-    assert settle(leftovers, before, 30) == before
+    after = settle(leftovers, before, 30)
+    assert after == before, (before, after)
 
 
 def test_many(case):
