@@ -16,6 +16,7 @@ struct command {
 
 int run_main(int argc, char **argv);
 int serve_main(int argc, char **argv);
+int daemon_main(int argc, char **argv);
 int presets_main(int argc, char **argv);
 int check_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
@@ -33,6 +34,7 @@ int status_main(int argc, char **argv);
 int policy_main(int argc, char **argv);
 
 /* Children, started by launch/child.h. */
+int keeper_main(int argc, char **argv);
 int gate_main(int argc, char **argv);
 int ledger_main(void);
 

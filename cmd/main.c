@@ -25,6 +25,7 @@ static int ledger_command(int argc, char **argv)
 static const struct command commands[] = {
 	{ "run", run_main, "run a command that reaches allowed hosts only" },
 	{ "serve", serve_main, "the gate alone, on given addresses" },
+	{ "daemon", daemon_main, "many sandboxes: create, exec, rm; Docker" },
 	{ "reload", reload_main, "read the policy of a running one again" },
 	{ "create", create_main, "make a sandbox that stays, of the daemon" },
 	{ "exec", exec_main, "run a command in one of them" },
@@ -40,6 +41,7 @@ static const struct command commands[] = {
 	{ "explain", explain_main, "what a policy makes of one host, and why" },
 	{ "diff", diff_main, "what two policies let reach differently" },
 	{ "learn", learn_main, "write a policy from the logs of sessions" },
+	{ "keeper", keeper_main, NULL },
 	{ "gate", gate_main, NULL },
 	{ "ledger", ledger_command, NULL },
 };

@@ -73,7 +73,7 @@ static void begin_boundary(struct run *run)
 {
 	char why[512];
 
-	if (gateway_begin(&run->gateway, why, sizeof(why)))
+	if (gateway_begin(&run->gateway, NULL, why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
 }
 
