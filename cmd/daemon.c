@@ -145,6 +145,7 @@ static void serve(struct daemon *daemon)
 {
 	int fd = notify_listen_fd("control"), err;
 
+	daemon->passed = fd >= 0;
 	if (!daemon->group)
 		log_warn("there is no group '%s': only root may use the "
 			 "control socket",
@@ -255,10 +256,12 @@ static void loop(struct daemon *daemon)
 
 static void release(struct daemon *daemon)
 {
-	http_server_close(daemon->control);
-	unlink(daemon->options.socket);
 	while (daemon->first)
 		box_free(box_of(daemon->first));
+	http_server_close(daemon->control);
+	/* systemd's own goes on listening. */
+	if (!daemon->passed)
+		unlink(daemon->options.socket);
 	docker_detach();
 	event_free(daemon->kick);
 	event_base_free(daemon->base);

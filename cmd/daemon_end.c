@@ -8,8 +8,13 @@
  * nobody can find any more must not go on.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -17,23 +22,71 @@
 #include "launch/owned.h"
 #include "launch/pin.h"
 
-#define END_S 30
+#define END_S	  30
+#define KILLER_NS 3
 
-/* Those of a container are its engine's. */
-static void kill_inside(const struct daemon_sandbox *s)
+/* --- who runs inside ----------------------------------------------------- */
+
+static _Noreturn void kill_them(int ns)
 {
-	int err;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(ns, KILLER_NS) < 0 ||
+	    syscall(SYS_close_range, KILLER_NS + 1, ~0U, 0) < 0)
+		_exit(1);
+	_exit(sandbox_kill_all(KILLER_NS) < 0);
+}
 
-	if (s->spec.docker || !*s->netns)
-		return;
-	AUTO_FD int ns = pin_open(s->netns);
+void box_drop_killer(struct box *box)
+{
+	if (box->killed)
+		event_free(box->killed);
+	box->killed = NULL;
+	close_fd(&box->killer_fd);
+	box->killer = -1;
+}
+
+static void on_killed(evutil_socket_t fd, short what, void *arg)
+{
+	struct box *box = arg;
+	int status = -1;
+
+	(void)fd;
+	(void)what;
+	waitpid(box->killer, &status, 0);
+	if (status)
+		log_err("%s: somebody inside does not die; there is no way out "
+			"any more",
+			box->sandbox.spec.name);
+	box_drop_killer(box);
+	daemon_kick(box->daemon);
+}
+
+/* It may take seconds, as long as somebody lets it: not ours. Those of a
+ * container are its engine's. */
+void box_kill_inside(struct box *box)
+{
+	const struct daemon_sandbox *s = &box->sandbox;
+	AUTO_FD int ns = s->spec.docker || !*s->netns ? -1 : pin_open(s->netns);
+
 	if (ns < 0)
 		return;
-	err = sandbox_kill_all(ns);
-	if (err < 0)
-		log_err("%s: what runs inside can't be killed: %s",
-			s->spec.name, strerror(-err));
+	box->killer = fork();
+	if (box->killer == 0)
+		kill_them(ns);
+	if (box->killer > 0)
+		box->killer_fd = (int)syscall(SYS_pidfd_open, box->killer, 0);
+	if (box->killer_fd >= 0)
+		box->killed = event_new(box->daemon->base, box->killer_fd,
+					EV_READ | EV_PERSIST, on_killed, box);
+	if (box->killed && event_add(box->killed, NULL) == 0)
+		return;
+	/* Then we wait for it. */
+	log_err("%s: out of memory", s->spec.name);
+	if (box->killer > 0)
+		waitpid(box->killer, NULL, 0);
+	box_drop_killer(box);
 }
+
+/* --- a sandbox ----------------------------------------------------------- */
 
 void daemon_drop_pins(const struct daemon *daemon, const char *name)
 {
@@ -52,19 +105,22 @@ void daemon_drop_pins(const struct daemon *daemon, const char *name)
 	}
 }
 
+bool box_is_over(const struct box *box)
+{
+	return box->removing && !box->keeper && box->killer < 0;
+}
+
 void box_finish(struct box *box)
 {
 	struct daemon *daemon = box->daemon;
 	struct daemon_sandbox *s = &box->sandbox;
-	const char *why = *s->why ? s->why : "it was removed";
+	daemon_done_fn *removed = box->removed;
 
-	kill_inside(s);
 	daemon_drop_pins(daemon, s->spec.name);
 	state_drop(daemon, s->spec.name);
-	if (box->created)
-		box->created(box->created_arg, s, -ECANCELED, why);
-	if (box->removed)
-		box->removed(box->removed_arg, s, 0, "");
+	box->removed = NULL;
+	if (removed)
+		removed(box->removed_arg, s, 0, "");
 	box_free(box);
 }
 
@@ -92,7 +148,7 @@ int daemon_remove(struct daemon *daemon, struct daemon_sandbox *sandbox,
 	box->removed = done;
 	box->removed_arg = arg;
 	event_del(box->wall);
-	kill_inside(sandbox);
+	box_kill_inside(box);
 	if (box->keeper)
 		end_keeper(box, ended);
 	sandbox->state = SANDBOX_ENDING;
@@ -118,6 +174,9 @@ void daemon_stop(struct daemon *daemon)
 		event_del(box->wall);
 		if (box->keeper && !box->removing)
 			end_keeper(box, ENDED_SIGNAL);
+		/* Nobody was told that it is there. */
+		if (!box->served)
+			box->removing = true;
 	}
 	daemon_kick(daemon);
 }
@@ -127,7 +186,7 @@ void daemon_stop_if_over(struct daemon *daemon)
 	if (!daemon->stopping)
 		return;
 	for (struct daemon_sandbox *s = daemon->first; s; s = s->next)
-		if (box_of(s)->keeper)
+		if (box_of(s)->keeper || box_of(s)->killer > 0)
 			return;
 	event_base_loopbreak(daemon->base);
 }

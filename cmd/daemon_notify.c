@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -38,6 +40,18 @@ void notify_systemd(const char *state)
 	sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
 	       (struct sockaddr *)&to,
 	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+}
+
+void notify_reloading(void)
+{
+	struct timespec now;
+	char text[80];
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
+		 (unsigned long long)now.tv_sec * 1000000 +
+			 (unsigned long long)now.tv_nsec / 1000);
+	notify_systemd(text);
 }
 
 /* The value of a variable that is meant for this process. */

@@ -81,7 +81,7 @@ int daemon_reload(struct daemon *daemon, struct policy_error *reterr)
 	int err;
 
 	snprintf(reterr->text, sizeof(reterr->text), "out of memory");
-	notify_systemd("RELOADING=1");
+	notify_reloading();
 	err = daemon_config_read(options->config, !options->config_named,
 				 &config, reterr);
 	if (err) {

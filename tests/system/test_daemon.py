@@ -127,7 +127,8 @@ def daemon(case, **kw):
         if d.process.poll() is None:
             for s in d.good("GET", "/v1/sandboxes")["sandboxes"]:
                 d.ask("DELETE", "/v1/sandboxes/" + s["name"])
-            d.stop()
+            check(d.stop() == 0, d.err())
+            check("Sanitizer" not in d.err(), d.err())
 
 
 @contextlib.contextmanager
@@ -163,7 +164,9 @@ def resolve(s, host):
     """The address that @host has in there."""
     run = inside(s, "dig", "+short", "+time=3", "+tries=1", "@" + s["gateway"],
                  host)
-    return run.stdout.strip()
+    # dig writes its complaints to the same place, as comments.
+    return "".join(line for line in run.stdout.splitlines()
+                   if not line.startswith(";")).strip()
 
 
 def reaches(s, host):
