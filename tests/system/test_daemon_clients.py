@@ -202,25 +202,6 @@ def test_time_limit(case):
         c.run("exec", "dev", "true", status=125)
 
 
-def test_publish(case):
-    with clients(case) as c:
-        c.run("create", "dev", "--allow", "allowed.test", "--publish",
-              "18099:8000")
-        p = c.start("exec", "dev", "python3", "-u", "-m", "http.server",
-                    "8000")
-        got, end = "", time.monotonic() + 20
-        while "Directory listing" not in got:
-            check(time.monotonic() < end, (got, c.daemon.err()))
-            got = subprocess.run(["curl", "-s", "-m", "5",
-                                  "http://127.0.0.1:18099/"],
-                                 capture_output=True, text=True).stdout
-            time.sleep(0.1)
-        check("published  127.0.0.1:18099 to 8000\n" in
-              c.run("status", "dev").stdout)
-        c.run("rm", "dev")
-        p.communicate(timeout=30)
-
-
 def test_whose_they_are(case):
     """A user sees and changes only own sandboxes, and who is in no group none;
     root sees all, and may help."""
