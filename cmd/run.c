@@ -47,6 +47,7 @@ struct run {
 	struct event_base *base;
 	struct event *timer, *died, *signals;
 	int signal_fd;
+	int publish_fd[OPTION_PUBLISH_MAX];
 	bool timed_out, failed;
 	int signal; /* that ended it before it began */
 	int status;
@@ -68,6 +69,33 @@ static void choose_terminal(struct run *run)
 {
 	run->spec.interactive =
 		isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+/* Before we become anybody else: ports below 1024 may be ours. */
+static void listen_published(struct run *run)
+{
+	for (size_t i = 0; i < run->options.published; i++) {
+		const struct endpoint *at = &run->options.publish[i].at;
+		char ip[IP_TEXT_MAX];
+		int fd = sock_listen_tcp(&at->ip, at->port, false);
+
+		if (fd < 0)
+			die(EXIT_SALLYPORT, "--publish: %s port %u: %s",
+			    ip_format(&at->ip, ip), at->port, strerror(-fd));
+		run->publish_fd[i] = fd;
+	}
+}
+
+static void publish(struct run *run)
+{
+	for (size_t i = 0; i < run->options.published; i++) {
+		const struct publish_option *p = &run->options.publish[i];
+		int err = warden_forward(&run->warden, run->publish_fd[i],
+					 &p->at, p->port);
+
+		if (err)
+			die(EXIT_SALLYPORT, "--publish: %s", strerror(-err));
+	}
 }
 
 /* --- building ------------------------------------------------------------ */
@@ -383,6 +411,7 @@ int run_main(int argc, char **argv)
 	run_view_choose(&run.view, &run.options, &run.session, &run.spec);
 	choose_terminal(&run);
 	block_signals(&run);
+	listen_published(&run);
 	listen_for_reloads(&run);
 	if (!run.spec.as_root && userns_enter(why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
@@ -392,6 +421,7 @@ int run_main(int argc, char **argv)
 	begin_boundary(&run);
 	begin_process(&run);
 	build_boundary(&run);
+	publish(&run);
 	await_process(&run);
 	status = warden_ready(&run.warden);
 	if (status)

@@ -30,6 +30,8 @@ bool rule_has_door(const struct rule *rule, enum door door)
 {
 	bool direct = door == DOOR_DNS || door == DOOR_TRANSPARENT;
 
+	if (door == DOOR_PUBLISHED)
+		return false;
 	return rule->doors & (direct ? DOORS_TRANSPARENT : DOORS_PROXY);
 }
 
