@@ -49,6 +49,10 @@ static const struct {
 	{ MSG_GATE_PUBLISH, sizeof(struct msg_publish), false },
 	{ MSG_GATE_WITHDRAW, sizeof(struct msg_publish), false },
 	{ MSG_GATE_RELOADED, sizeof(struct msg_reloaded), false },
+	{ MSG_GATE_FORWARD, sizeof(struct msg_keep_forward), true },
+	{ MSG_GATE_DIAL, 0, true },
+	{ MSG_GATE_DIALS, sizeof(struct msg_dials), false },
+	{ MSG_GATE_WANT_DIALS, 0, false },
 };
 
 static int sock[2];
@@ -73,6 +77,8 @@ static void fill(enum msg_type type, struct msg *msg)
 	memset(msg, 0, sizeof(*msg));
 	if (type == MSG_GATE_PUBLISH || type == MSG_GATE_WITHDRAW)
 		msg->publish.dst = (struct cidr){ ip_v4(0xc6120001), 32 };
+	if (type == MSG_GATE_FORWARD)
+		msg->keep_forward.port = 80;
 	if (type == MSG_TALLY_ROW)
 		memset(msg->tally_row.host, 'h', HOST_MAX);
 	if (type == MSG_GATE_PUBLISHED)
