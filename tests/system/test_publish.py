@@ -95,8 +95,8 @@ def test_reached_and_recorded(case):
     check(sorted(r["traffic"]["bytes_out"] for r in closed) ==
           [5, 5_000_000], closed)
     check(sorted(r["traffic"]["bytes_in"] for r in closed) == [2, 8], closed)
-    verify = subprocess.run([case.binary, "verify", log], text=True,
-                            capture_output=True)
+    verify = subprocess.run([*case.drop(), case.binary, "verify", log],
+                            text=True, capture_output=True, env=case.env())
     check(verify.returncode == 0, verify.stdout + verify.stderr)
 
 
