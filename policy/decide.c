@@ -30,8 +30,6 @@ bool rule_has_door(const struct rule *rule, enum door door)
 {
 	bool direct = door == DOOR_DNS || door == DOOR_TRANSPARENT;
 
-	if (door == DOOR_PUBLISHED)
-		return false;
 	return rule->doors & (direct ? DOORS_TRANSPARENT : DOORS_PROXY);
 }
 
@@ -296,8 +294,12 @@ static struct verdict judge(const struct policy *policy,
 struct verdict decide_alone(const struct policy *policy,
 			    const struct question *question)
 {
-	struct verdict verdict = judge(policy, question);
+	struct verdict verdict;
 
+	/* Nobody leaves by it. */
+	if (question->door == DOOR_PUBLISHED)
+		return refuse(REASON_NOT_IN_POLICY, NULL);
+	verdict = judge(policy, question);
 	if (verdict.allow || !policy->observes || !may_observe(verdict.reason))
 		return verdict;
 	return (struct verdict){ true, REASON_OBSERVE, verdict.rule,
