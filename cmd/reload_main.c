@@ -26,7 +26,7 @@
 #define VALUE_MAX 256
 
 static const char help_text[] =
-	"usage: sallyport reload [--json] [SESSION]\n\n"
+	"usage: sallyport reload [--json] [--running] [SESSION]\n\n"
 	"Makes a running `sallyport run` or `serve` read its policy files "
 	"again. All of the\nnew policy is in force at once, and what goes on "
 	"and is no longer allowed is cut; or,\nwhere a file is wrong, the old "
@@ -35,6 +35,8 @@ static const char help_text[] =
 	"needed\n"
 	"                    where several are running, or one with --log\n"
 	"  --json            the result as JSON\n"
+	"  --running         only say which one it is, if it answers: for "
+	"health checks\n"
 	"  --help            this text\n\n"
 	"`serve` does the same on SIGHUP; `run` passes that signal to its "
 	"command.\n\n"
@@ -51,6 +53,7 @@ struct search {
 	const char *wanted; /* NULL: any */
 	struct found at[FOUND_MAX];
 	size_t n;
+	bool json, running; /* options */
 };
 
 /* The value of @key in "ok\nkey value\n...", or "". */
@@ -222,7 +225,28 @@ static int print(const char *reply)
 	return 0;
 }
 
-static void parse(int argc, char **argv, struct search *search, bool *ret_json)
+static int print_running(const struct found *found, bool as_json)
+{
+	char buf[VALUE_MAX * 8 * 3];
+	struct json j = json_of(buf, sizeof(buf));
+
+	if (!as_json) {
+		put_line(stdout, found->id);
+		put_line(stdout, " ");
+		put_line(stdout, found->what);
+		putchar('\n');
+		return 0;
+	}
+	json_open(&j, NULL, '{');
+	json_text(&j, "session", found->id);
+	json_text(&j, "what", found->what);
+	json_text(&j, "name", found->name);
+	json_close(&j, '}');
+	printf("%.*s\n", (int)j.len, buf);
+	return 0;
+}
+
+static void parse(int argc, char **argv, struct search *search)
 {
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0) {
@@ -230,7 +254,9 @@ static void parse(int argc, char **argv, struct search *search, bool *ret_json)
 			exit(0);
 		}
 		if (strcmp(argv[i], "--json") == 0)
-			*ret_json = true;
+			search->json = true;
+		else if (strcmp(argv[i], "--running") == 0)
+			search->running = true;
 		else if (*argv[i] == '-' || search->wanted)
 			die(EXIT_SALLYPORT,
 			    "what is %s\nTry `sallyport reload --help`.",
@@ -245,15 +271,16 @@ int reload_main(int argc, char **argv)
 	static struct search search;
 	char reply[CONTROL_REPLY_MAX];
 	const struct found *found;
-	bool json = false;
 	int err;
 
 	log_init("sallyport", LOG_LEVEL_WARN);
-	parse(argc, argv, &search, &json);
+	parse(argc, argv, &search);
 	found = find(&search);
+	if (search.running)
+		return print_running(found, search.json);
 	err = control_ask(found->dir, "reload", RELOAD_MS, reply);
 	if (err)
 		die(EXIT_SALLYPORT, "%s does not answer: %s", found->id,
 		    strerror(-err));
-	return json ? print_json(found, reply) : print(reply);
+	return search.json ? print_json(found, reply) : print(reply);
 }
