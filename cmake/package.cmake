@@ -28,6 +28,8 @@ foreach(page ${pages})
 	sallyport_pack(${page} ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()
 sallyport_pack(${deploy}/debian/changelog ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${deploy}/debian/lintian-overrides
+	DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides RENAME sallyport)
 install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 file(GLOB texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
 foreach(text ${PROJECT_SOURCE_DIR}/README.md ${texts})
@@ -80,11 +82,11 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${deploy}/debian/postinst
 	${deploy}/debian/prerm ${deploy}/debian/postrm)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 "only way out of a sandbox: to allowed hosts, and recorded
- Runs code that nobody trusts (a coding agent, a CI job, a package installer)
- in a sandbox that reaches the hosts of a policy, and no others. Names are
- resolved by the gate; each question, connection and request is recorded
- before a byte leaves, in a signed log that outsiders can verify.
- .
- It works as an ordinary user, as a daemon with many sandboxes, as a network
- driver of Docker, and inside a container that already has its network.")
+Runs code that nobody trusts (a coding agent, a CI job, a package installer)
+in a sandbox that reaches the hosts of a policy, and no others. Names are
+resolved by the gate; each question, connection and request is recorded
+before a byte leaves, in a signed log that outsiders can verify.
+
+It works as an ordinary user, as a daemon with many sandboxes, as a network
+driver of Docker, and inside a container that already has its network.")
 include(CPack)
