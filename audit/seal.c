@@ -12,10 +12,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "audit/checkpoint.h"
 #include "base/cleanup.h"
@@ -44,6 +46,8 @@ struct seal {
 	off_t size;	/* of the file, all of it whole checkpoints; */
 	uint64_t count; /* so many */
 	char first[CHECKPOINT_NOTE_MAX], last[CHECKPOINT_NOTE_MAX];
+	/* Of both. */
+	_Atomic uint64_t last_ms;
 	/* Under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -106,6 +110,14 @@ static int append(struct seal *seal, const char *note, size_t len)
 	return r;
 }
 
+static uint64_t epoch_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
 static int do_job(struct seal *seal)
 {
 	struct checkpoint checkpoint = { .size = seal->tree.size };
@@ -126,6 +138,7 @@ static int do_job(struct seal *seal)
 	if (r < 0)
 		return r;
 	seal->count++;
+	atomic_store(&seal->last_ms, epoch_ms());
 	memcpy(seal->last, note, len + 1);
 	if (!seal->first[0])
 		memcpy(seal->first, note, len + 1);
@@ -325,6 +338,11 @@ const char *seal_last(const struct seal *seal)
 uint64_t seal_count(const struct seal *seal)
 {
 	return seal->count;
+}
+
+uint64_t seal_last_ms(const struct seal *seal)
+{
+	return atomic_load(&seal->last_ms);
 }
 
 const struct key *seal_key(const struct seal *seal)

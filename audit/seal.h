@@ -55,6 +55,9 @@ const char *seal_first(const struct seal *seal);
 const char *seal_last(const struct seal *seal);
 /* How many there were. */
 uint64_t seal_count(const struct seal *seal);
+/* When the last was written, in milliseconds of the epoch; 0 if there was none.
+ * At any time. */
+uint64_t seal_last_ms(const struct seal *seal);
 const struct key *seal_key(const struct seal *seal);
 
 #endif

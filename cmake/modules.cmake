@@ -41,7 +41,7 @@ function(sallyport_carry package archive)
 endfunction()
 
 if(SALLYPORT_STATIC_LIBS)
-	sallyport_carry(EVENT libevent_core.a)
+	sallyport_carry(EVENT libevent.a)
 	sallyport_carry(CRYPTO libcrypto.a)
 	sallyport_carry(CARES libcares.a)
 	sallyport_carry(YAML libyaml.a)

@@ -27,6 +27,7 @@ static const char help[] =
 	"says what is\nwrong with it or unwise about it, and what it comes "
 	"to.\n\n"
 	"  --strict          warnings fail too\n"
+	"  --ceiling FILE    below this policy: limits are those of both\n"
 	"  --json            one JSON object a line for each POLICY\n"
 	"  --help            this text\n\n"
 	"A rule whose note has \"lint-ok: CODE\" in it (or several, with "
@@ -39,6 +40,7 @@ static const char help_end[] =
 
 static const struct option table[] = {
 	{ "strict", no_argument, NULL, 's' },
+	{ "ceiling", required_argument, NULL, 'c' },
 	{ "json", no_argument, NULL, 'j' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -280,11 +282,13 @@ static void count_warnings(struct check *check)
 			check->found.at[i].info->level == LINT_WARNING;
 }
 
-static int check_one(const char *file, bool strict, bool json)
+static int check_one(const char *file, const char *ceiling, bool strict,
+		     bool json)
 {
 	struct check check = { .file = strcmp(file, "-") ? file : "<stdin>" };
 	struct policy_error error;
-	int err = source_load(file, &check.bundle, &check.policy, &error);
+	int err = source_load(file, ceiling, &check.bundle, &check.policy,
+			      &error);
 
 	if (err == 0)
 		err = policy_lint(check.policy, time(NULL), &check.found);
@@ -321,6 +325,7 @@ static _Noreturn void show_help(void)
 int check_main(int argc, char **argv)
 {
 	bool strict = false, json = false;
+	const char *ceiling = NULL;
 	int code, status = CHECK_OK;
 
 	opterr = 0;
@@ -329,6 +334,8 @@ int check_main(int argc, char **argv)
 			strict = true;
 		else if (code == 'j')
 			json = true;
+		else if (code == 'c')
+			ceiling = optarg;
 		else if (code == 'h')
 			show_help();
 		else
@@ -340,7 +347,7 @@ int check_main(int argc, char **argv)
 		die(EXIT_SALLYPORT,
 		    "a policy is missing: sallyport check POLICY...");
 	for (; optind < argc; optind++) {
-		int one = check_one(argv[optind], strict, json);
+		int one = check_one(argv[optind], ceiling, strict, json);
 
 		/* An error is worse than a warning. */
 		if (one && status != CHECK_ERRORS)

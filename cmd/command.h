@@ -16,6 +16,7 @@ struct command {
 
 int run_main(int argc, char **argv);
 int serve_main(int argc, char **argv);
+int daemon_main(int argc, char **argv);
 int presets_main(int argc, char **argv);
 int check_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
@@ -26,8 +27,14 @@ int key_main(int argc, char **argv);
 int report_main(int argc, char **argv);
 int verify_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
+int create_main(int argc, char **argv);
+int exec_main(int argc, char **argv);
+int rm_main(int argc, char **argv);
+int status_main(int argc, char **argv);
+int policy_main(int argc, char **argv);
 
 /* Children, started by launch/child.h. */
+int keeper_main(int argc, char **argv);
 int gate_main(int argc, char **argv);
 int ledger_main(void);
 

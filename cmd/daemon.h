@@ -2,18 +2,25 @@
  *
  * daemon.h - one service, many sandboxes: what its files share.
  *
- *	daemon.c	 life: configuration, signals, systemd
- *	daemon_sandbox.c the sandboxes, and their keepers
- *	daemon_state.c	 what outlives the daemon, on the disk
- *	daemon_api*.c	 the control socket: HTTP and JSON
- *	daemon_metrics.c /metrics
- *	docker*.c	 the plugin socket
+ *	daemon.c	  life: configuration, signals
+ *	daemon_options.c  its command line, and one instance
+ *	daemon_notify.c	  systemd: sockets from it, words to it
+ *	daemon_config.c	  /etc/sallyport/daemon.yaml
+ *	daemon_sandbox.c  the sandboxes: what may be asked of them
+ *	daemon_start.c	  their keepers come and go
+ *	daemon_end.c	  their end, and ours
+ *	daemon_keeper.c	  a keeper as a process
+ *	daemon_state.c	  what outlives the daemon, on the disk
+ *	daemon_api.c	  the control socket: who may do what
+ *	daemon_request.c, daemon_reply.c  its JSON
+ *	daemon_metrics.c  /metrics
+ *	docker*.c	  the plugin socket
  *
  * The daemon itself never meets a byte of a sandbox: each has a keeper, a
  * process that is its warden, with a gate, a ledger and a gateway namespace of
  * its own (cmd/keeper.c). So sandboxes share nothing, and what is taken over in
  * one reaches none of the others. A keeper dies with the daemon, and the link
- *of its sandbox with it; the sandbox's own namespace is pinned and stays.
+ * of its sandbox with it; the sandbox's own namespace is pinned and stays.
  */
 #ifndef CMD_DAEMON_H
 #define CMD_DAEMON_H
@@ -57,8 +64,16 @@ struct daemon_spec {
 	uint8_t bits;
 	char ifname[16];       /* KEEP_LINK_JOIN */
 	int64_t ends_s;	       /* wall clock, epoch; 0: none */
+	char command[128];     /* what it is for, for people; or "" */
 	char policy_text[512]; /* for people */
 	char policy_name[64];  /* of the configuration, or "": contents came */
+};
+
+#define DAEMON_PUBLISH_MAX 16
+
+struct daemon_publish {
+	struct endpoint at; /* where it listens */
+	uint16_t inside;    /* the port of the sandbox */
 };
 
 struct daemon_sandbox {
@@ -67,9 +82,12 @@ struct daemon_sandbox {
 	char why[512]; /* SANDBOX_FAILED */
 	struct msg_keep_ready facts;
 	struct msg_keep_counts counts; /* as of the last answer */
+	struct msg_keep_ended ended;   /* for the .done of daemon_remove() */
 	char netns[PATH_MAX];	       /* path, or "" while there is none */
+	char userns[PATH_MAX];	       /* the same, of one that is not root's */
 	int64_t made_s;
-	void *own; /* daemon_sandbox.c's */
+	struct daemon_publish publish[DAEMON_PUBLISH_MAX];
+	size_t publishes;
 	struct daemon_sandbox *next;
 };
 
@@ -80,14 +98,17 @@ typedef void daemon_done_fn(void *arg, struct daemon_sandbox *sandbox, int err,
 
 /* A sandbox of @spec under @bundle (stays the caller's). 0, and @done when it
  * serves or has failed (then it is gone); or -errno and @reterr: -EEXIST,
- * -ENOSPC (limits.max_sandboxes), -EINVAL (name, policy). */
+ * -ENOSPC (limits.max_sandboxes), -EINVAL (name, policy). The ceiling is added
+ * here, unless the policy is the operator's own (spec->policy_name). */
 int daemon_create(struct daemon *daemon, const struct daemon_spec *spec,
 		  const struct bundle *bundle, daemon_done_fn *done, void *arg,
 		  char *reterr, size_t cap);
-/* Another policy. */
+/* Another policy; @policy_name as in struct daemon_spec. As daemon_create();
+ * -EBUSY while it is not ready. */
 int daemon_policy(struct daemon *daemon, struct daemon_sandbox *sandbox,
 		  const struct bundle *bundle, const char *policy_text,
-		  daemon_done_fn *done, void *arg, char *reterr, size_t cap);
+		  const char *policy_name, daemon_done_fn *done, void *arg,
+		  char *reterr, size_t cap);
 /* Its keeper learns which namespace the link is in now (KEEP_LINK_JOIN); @ns is
  * the caller's; @path is kept for a restart. */
 int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
@@ -96,14 +117,18 @@ int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
 		   int fd, const struct endpoint *at, uint16_t port,
 		   daemon_done_fn *done, void *arg);
-/* Ends what runs inside, the session, and the namespace. @sandbox is gone when
- * @done (may be NULL) is called with NULL for it. */
+/* Ends what runs inside, the session, and the namespace. For @done (may be NULL)
+ * it can be read a last time; nobody finds it any more. -EALREADY. */
 int daemon_remove(struct daemon *daemon, struct daemon_sandbox *sandbox,
 		  enum ended_by ended, daemon_done_fn *done, void *arg);
 
+/* "[a-z0-9][a-z0-9_.-]{0,62}" */
+bool daemon_name_ok(const char *name);
 struct daemon_sandbox *daemon_find(struct daemon *daemon, const char *name);
 struct daemon_sandbox *daemon_first(struct daemon *daemon);
 size_t daemon_count(const struct daemon *daemon);
+/* No more than what is asked for already. */
+bool daemon_stopping(const struct daemon *daemon);
 const struct daemon_config *daemon_config(const struct daemon *daemon);
 struct event_base *daemon_base(const struct daemon *daemon);
 

@@ -36,6 +36,7 @@ static const char help[] =
 	"  --deny WHAT\n"
 	"  --permit CIDR\n"
 	"  --policy FILE\n"
+	"  --ceiling FILE    below this policy: both must allow it\n"
 	"  --json            for programs\n"
 	"  --help            this text\n\n"
 	"Exit status: 0 if a door lets it out (DNS alone does not), 1 if none "
@@ -48,6 +49,7 @@ static const struct option table[] = {
 	{ "deny", required_argument, NULL, 'd' },
 	{ "permit", required_argument, NULL, 'p' },
 	{ "policy", required_argument, NULL, 'f' },
+	{ "ceiling", required_argument, NULL, 'c' },
 	{ "json", no_argument, NULL, 'j' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -55,7 +57,7 @@ static const struct option table[] = {
 
 struct request {
 	struct bundle bundle;
-	const char *target;
+	const char *target, *ceiling;
 	bool json, any;
 	struct inquiry inquiry;
 };
@@ -123,6 +125,9 @@ static void apply(struct request *r, int code)
 	case 'f':
 		add_policy(r, optarg);
 		break;
+	case 'c':
+		r->ceiling = optarg;
+		break;
 	case 'j':
 		r->json = true;
 		break;
@@ -130,6 +135,19 @@ static void apply(struct request *r, int code)
 		fputs(help, stdout);
 		exit(0);
 	}
+}
+
+static void go_below(struct request *r)
+{
+	struct policy_error error;
+	int err = 0;
+
+	if (r->ceiling)
+		err = source_add_ceiling(&r->bundle, r->ceiling, &error);
+	if (err == -EINVAL)
+		die(EXIT_SALLYPORT, "%s", error.text);
+	if (err)
+		die(EXIT_SALLYPORT, "%s: %s", r->ceiling, strerror(-err));
 }
 
 /* The path as the gate will see it. */
@@ -246,6 +264,11 @@ static char *hint_of(const struct inquiry *inquiry,
 				     ? row->verdict.observed
 				     : row->verdict.reason;
 	char ip[IP_TEXT_MAX];
+	if (row->verdict.rule && rule_of_ceiling(row->verdict.rule) &&
+	    !row->verdict.allow) {
+		snprintf(buf, cap, "%s", reason_ceiling_hint);
+		return buf;
+	}
 	const char *host = *inquiry->host ? inquiry->host
 			   : inquiry->address.len
 				   ? ip_format(&inquiry->address, ip)
@@ -419,6 +442,7 @@ int explain_main(int argc, char **argv)
 	struct policy *policy;
 
 	parse(argc, argv, &request);
+	go_below(&request);
 	policy = source_must_build(&request.bundle);
 	explain(policy, &request.inquiry, &explanation);
 	if (request.json)

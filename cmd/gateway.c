@@ -10,12 +10,14 @@
 #include "cmd/gateway.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "dns/lease.h"
+#include "firewall/lock.h"
 #include "firewall/nflog.h"
 #include "launch/link.h"
 #include "launch/link_view.h"
@@ -92,6 +94,49 @@ static int sandbox_inside(void *arg, int *ret_fds, size_t *ret_n)
 	return err ? err : add_netlink(NETLINK_ROUTE, ret_fds, ret_n);
 }
 
+/* An engine has settings of its own for what it makes. */
+static int given_inside(void *arg, int *ret_fds, size_t *ret_n)
+{
+	const struct gateway_place *place = arg;
+	int err = place->tables ? 0 : netns_sandbox_sysctls();
+
+	if (!err)
+		err = add_netlink(NETLINK_ROUTE, ret_fds, ret_n);
+	return err ? err : add_netlink(NETLINK_ROUTE, ret_fds, ret_n);
+}
+
+int gateway_take_sandbox(struct gateway *g, int ns)
+{
+	AUTO_FD int own = fcntl(ns, F_DUPFD_CLOEXEC, 0);
+	size_t n = 0;
+	int fds[8], err;
+
+	if (own < 0)
+		return -errno;
+	err = netns_enter(own, given_inside, &g->place, fds, &n);
+	if (err)
+		return err;
+	g->sandbox.fd = steal_fd(&own);
+	g->sandbox.route = fds[0];
+	g->link_watch[SANDBOX_SIDE] = fds[1];
+	return 0;
+}
+
+static int make_sandbox(struct gateway *g)
+{
+	size_t n = 0;
+	int fds[8], err;
+
+	if (g->place.sandbox >= 0)
+		return gateway_take_sandbox(g, g->place.sandbox);
+	if (g->place.join)
+		return 0;
+	err = netns_create(&g->sandbox, sandbox_inside, NULL, fds, &n);
+	if (!err)
+		g->link_watch[SANDBOX_SIDE] = fds[0];
+	return err;
+}
+
 static int make_namespace(struct gateway *g)
 {
 	int fds[8];
@@ -124,23 +169,72 @@ static int make_rules(struct gateway *g)
 	return ruleset_install(g->nft, &g->spec);
 }
 
+/* An earlier link of that name ends in a gateway that is no more, though the
+ * kernel may not have come to it yet. */
+static int make_veth(struct gateway *g)
+{
+	const char *there = g->place.ifname;
+	int err = link_veth(g->ns.route, VETH_HERE, there, g->sandbox.fd);
+
+	if (err == -EEXIST && g->place.sandbox >= 0 &&
+	    link_delete(g->sandbox.route, there) == 0)
+		err = link_veth(g->ns.route, VETH_HERE, there, g->sandbox.fd);
+	return err;
+}
+
+static int mark_veth(const struct gateway *g, int route)
+{
+	return g->place.tables ? link_group(route, g->place.ifname, LOCK_GROUP)
+			       : 0;
+}
+
+/* The sandbox's end: in its namespace, with address and route. */
+static int make_far_end(struct gateway *g)
+{
+	const struct cidr there = { .ip = g->link.ip, .bits = g->place.bits };
+	const char *name = g->place.ifname;
+	int route = g->sandbox.route, err;
+
+	if ((err = mark_veth(g, route)) ||
+	    (err = link_address(route, name, &there)) ||
+	    (err = link_up(route, name)) ||
+	    (err = link_wait(g->ns.route, VETH_HERE)))
+		return err;
+	err = link_default_route(route, &g->link.gateway);
+	/* Another network has it, by which nothing leaves: that is told. */
+	return err == -EEXIST && g->place.tables ? 0 : err;
+}
+
+/* It stays where we are, for an engine to move it. */
+static int make_loose_end(struct gateway *g)
+{
+	AUTO_FD int own =
+		open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	AUTO_FD int route =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int err;
+
+	if (own < 0 || route < 0)
+		return -errno;
+	err = link_veth(g->ns.route, VETH_HERE, g->place.ifname, own);
+	return err ? err : mark_veth(g, route);
+}
+
 static int make_link(struct gateway *g)
 {
-	struct cidr here = { .ip = g->link.gateway, .bits = LINK_BITS };
-	struct cidr there = { .ip = g->link.ip, .bits = LINK_BITS };
+	const struct cidr here = { .ip = g->link.gateway,
+				   .bits = g->place.bits };
+	const bool loose = g->sandbox.fd < 0;
 	int route = g->ns.route, err;
 
 	if ((err = ruleset_link_add(g->nft, &g->link, g->spec.proxy_port)) ||
 	    (err = link_local_delivery(route, RULESET_MARK, RULESET_ROUTES)) ||
-	    (err = link_veth(route, VETH_HERE, VETH_SANDBOX, g->sandbox.fd)) ||
+	    (err = loose ? make_loose_end(g) : make_veth(g)) ||
 	    (err = link_index(route, VETH_HERE, &g->ifindex)) ||
 	    (err = link_address(route, VETH_HERE, &here)) ||
-	    (err = link_address(g->sandbox.route, VETH_SANDBOX, &there)) ||
-	    (err = link_up(route, VETH_HERE)) ||
-	    (err = link_up(g->sandbox.route, VETH_SANDBOX)) ||
-	    (err = link_wait(route, VETH_HERE)))
+	    (err = link_up(route, VETH_HERE)))
 		return err;
-	return link_default_route(g->sandbox.route, &g->link.gateway);
+	return loose ? 0 : make_far_end(g);
 }
 
 static int explain(int err, const char *what, const char *more, char *reterr,
@@ -168,6 +262,11 @@ static int open_all(const struct policy *policy, struct gateway *g,
 					 "with tproxy, reject and log?"
 				       : NULL,
 			       reterr, cap);
+	if (g->place.tables && g->sandbox.fd >= 0) {
+		err = gateway_lock(g, reterr, cap);
+		if (err)
+			return err;
+	}
 	err = make_link(g);
 	if (err)
 		return explain(err, "connecting the sandbox", NULL, reterr,
@@ -190,21 +289,38 @@ static int open_all(const struct policy *policy, struct gateway *g,
 	return 0;
 }
 
-int gateway_begin(struct gateway *ret, char *reterr, size_t cap)
+static struct gateway_place usual(const struct gateway_place *place)
 {
-	size_t n = 0;
-	int fds[8], err;
+	struct gateway_place ret = { .sandbox = -1 };
 
-	*ret = (struct gateway){ .ns = { -1, -1, -1 },
+	if (place)
+		ret = *place;
+	if (!*ret.ifname)
+		snprintf(ret.ifname, sizeof(ret.ifname), VETH_SANDBOX);
+	if (!ret.ip.len) {
+		ret.ip = ip_v4(LINK_BASE + 2);
+		ret.gateway = ip_v4(LINK_BASE + 1);
+		ret.bits = LINK_BITS;
+	}
+	return ret;
+}
+
+int gateway_begin(struct gateway *ret, const struct gateway_place *place,
+		  char *reterr, size_t cap)
+{
+	int err;
+
+	*ret = (struct gateway){ .place = usual(place),
+				 .ns = { -1, -1, -1 },
 				 .sandbox = { -1, -1, -1 },
 				 .rules_watch = -1,
 				 .link_watch = { -1, -1 },
-				 .link = { .ifname = VETH_HERE,
-					   .ip = ip_v4(LINK_BASE + 2),
-					   .gateway = ip_v4(LINK_BASE + 1) } };
+				 .link = { .ifname = VETH_HERE } };
+	ret->link.ip = ret->place.ip;
+	ret->link.gateway = ret->place.gateway;
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		ret->socket[i] = -1;
-	err = netns_create(&ret->sandbox, sandbox_inside, NULL, fds, &n);
+	err = make_sandbox(ret);
 	if (err == -EPERM)
 		return explain(err, "making network namespaces",
 			       "root without CAP_SYS_ADMIN? try as an "
@@ -213,7 +329,6 @@ int gateway_begin(struct gateway *ret, char *reterr, size_t cap)
 	if (err)
 		return explain(err, "making network namespaces", NULL, reterr,
 			       cap);
-	ret->link_watch[SANDBOX_SIDE] = fds[0];
 	return 0;
 }
 
@@ -229,8 +344,13 @@ int gateway_open(const struct policy *policy, struct gateway *gateway,
 
 void gateway_close(struct gateway *gateway)
 {
+	/* A namespace of our own goes with us, and the link with it. */
+	if ((gateway->place.sandbox >= 0 || gateway->place.join) &&
+	    gateway->ns.route >= 0)
+		(void)link_delete(gateway->ns.route, VETH_HERE);
 	nft_close(gateway->nft);
-	gateway->nft = NULL;
+	nft_close(gateway->lock);
+	gateway->nft = gateway->lock = NULL;
 	gateway_drop_changes(gateway);
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		close_fd(&gateway->socket[i]);

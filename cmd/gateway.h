@@ -27,8 +27,22 @@ enum gateway_side { GATEWAY_SIDE, SANDBOX_SIDE, GATEWAY_SIDES };
 
 struct link_view;
 
+/* Where the sandbox is, or will be. NULL, or zeroes with .sandbox -1: a
+ * namespace of its own, and the usual addresses. */
+struct gateway_place {
+	int sandbox;	 /* its namespace, which stays the caller's; or -1 */
+	bool join;	 /* there is none yet: the sandbox's end of the link is
+			    in our own, until gateway_join() */
+	bool tables;	 /* firewall/lock.h's keep it in: what else there is in
+			    its namespace is told, and no more */
+	char ifname[16]; /* of the sandbox's end; "": eth0 */
+	struct ip ip, gateway; /* .len 0: the usual */
+	uint8_t bits;	       /* of the link's prefix */
+};
+
 struct gateway {
-	struct netns ns, sandbox;
+	struct gateway_place place;
+	struct netns ns, sandbox; /* .sandbox.fd -1: none yet */
 	struct nft *nft;
 	struct ruleset_spec spec;
 	struct ruleset_link link; /* to the one sandbox of a session */
@@ -39,6 +53,12 @@ struct gateway {
 	 * and what is compared. */
 	int rules_watch, link_watch[GATEWAY_SIDES];
 	struct link_view *view[GATEWAY_SIDES];
+	/* An engine is at work on the sandbox's side: until it is done, or so
+	 * long (monotonic), nothing is compared there. */
+	bool settling;
+	int64_t settle_end_ms;
+	size_t others;	  /* interfaces there that are not ours */
+	struct nft *lock; /* .place.tables: to read them back by, or NULL */
 	/* What counters that are gone have counted, and what those that are
 	 * there had at the last look. */
 	struct ruleset_counters before, last;
@@ -47,14 +67,22 @@ struct gateway {
 };
 
 /* The sandbox's namespace alone, with nothing in it that leads out: there its
- * first process can be prepared. 0, or -errno and a sentence in @reterr. */
-int gateway_begin(struct gateway *ret, char *reterr, size_t cap);
+ * first process can be prepared. @place may be NULL. 0, or -errno and a
+ * sentence in @reterr. */
+int gateway_begin(struct gateway *ret, const struct gateway_place *place,
+		  char *reterr, size_t cap);
 /* Makes the rest, in this order: the gateway's namespace, rules, then the link,
  * so that no packet ever meets a gateway without rules; reads the rules back
  * and compares them. 0, or -errno and a sentence in @reterr. */
 int gateway_open(const struct policy *policy, struct gateway *gateway,
 		 char *reterr, size_t cap);
+/* Takes the link away from a namespace that is not ours, too. */
 void gateway_close(struct gateway *gateway);
+
+/* The link's other end is in @ns (the caller's) now, or an engine is about to
+ * move it there. From here on that side is watched. 0, or -errno and a sentence
+ * in @reterr: nothing is watched there. */
+int gateway_join(struct gateway *gateway, int ns, char *reterr, size_t cap);
 
 /* The gate asks to let TCP to a lease through. Only synthetic addresses may be
  * opened so, unless @policy has real answers. @fresh: nothing can be there that
@@ -96,12 +124,19 @@ int gateway_counters(struct gateway *gateway, struct ruleset_counters *ret);
 int gateway_watch(struct gateway *gateway, char *reterr, size_t cap);
 
 /* Are links, addresses and routes of both namespaces as they were, and nobody
- * forwards? 0, or -errno and what differs in @reterr. */
+ * forwards? 0; 1 and what differs, in @reterr, where that is only to be told,
+ * once; or -errno and what differs. */
 int gateway_verify_links(struct gateway *gateway, char *reterr, size_t cap);
+
+/* Are the tables of the sandbox's namespace there, if it has any? 0; 1 and what
+ * differed, in @reterr: they were put back; or -errno and why they could not
+ * be. */
+int gateway_verify_lock(struct gateway *gateway, char *reterr, size_t cap);
 
 /* Takes the news of a .link_watch, which is @fd. 0 if there are none; 1 if
  * there is reason to verify; -EBADMSG and what somebody did, in @reterr, though
- * it may be undone by now; or -errno. */
+ * it may be undone by now; 2 and the same where that is only to be told; or
+ * -errno. */
 int gateway_link_news(struct gateway *gateway, int fd, char *reterr,
 		      size_t cap);
 
@@ -113,5 +148,17 @@ int gateway_restore(struct gateway *gateway, const struct policy *policy,
 
 /* Reads the rules back. 0, or -errno and what differs in @reterr. */
 int gateway_verify(struct gateway *gateway, char *reterr, size_t cap);
+
+/* gateway*.c: namespace @ns is the sandbox's, with our sockets in it; and it
+ * gets firewall/lock.h's tables. 0 or -errno. */
+int gateway_take_sandbox(struct gateway *gateway, int ns);
+int gateway_lock(struct gateway *gateway, char *reterr, size_t cap);
+/* Nothing leaves by interfaces there that are not ours, not even what packet
+ * sockets send. 0 or -errno. */
+int gateway_shut(struct gateway *gateway);
+/* The view of the sandbox's side while an engine is at work there; *@view is
+ * taken when that is over. As gateway_verify_links(). */
+int gateway_settle(struct gateway *gateway, struct link_view **view,
+		   char *reterr, size_t cap);
 
 #endif

@@ -25,10 +25,20 @@ static int route_of(const struct gateway *g, size_t side)
 	return side == SANDBOX_SIDE ? g->sandbox.route : g->ns.route;
 }
 
+/* What is on the sandbox's side may be told, and no more. */
+static bool only_told(const struct gateway *g, size_t side)
+{
+	return side == SANDBOX_SIDE && g->place.tables;
+}
+
 static int watch_side(struct gateway *g, size_t side, char *reterr, size_t cap)
 {
-	int err = link_view_listen(g->link_watch[side]);
+	int err;
 
+	/* Nobody is there yet. */
+	if (g->link_watch[side] < 0)
+		return 0;
+	err = link_view_listen(g->link_watch[side]);
 	if (!err)
 		err = link_view_read(route_of(g, side), &g->view[side]);
 	if (err) {
@@ -37,6 +47,14 @@ static int watch_side(struct gateway *g, size_t side, char *reterr, size_t cap)
 	}
 	if (link_view_interfaces(g->view[side]) == INTERFACES)
 		return 0;
+	if (only_told(g, side)) {
+		g->others = link_view_interfaces(g->view[side]) - INTERFACES;
+		err = gateway_shut(g);
+		if (err)
+			snprintf(reterr, cap, "shutting other networks: %s",
+				 strerror(-err));
+		return err;
+	}
 	snprintf(reterr, cap, "%s has interfaces that are not ours",
 		 side_name[side]);
 	return -EBADMSG;
@@ -53,24 +71,46 @@ int gateway_watch(struct gateway *g, char *reterr, size_t cap)
 	return err;
 }
 
+/* As gateway_verify_links(). */
+static int verify_side(struct gateway *g, size_t side, char *reterr, size_t cap)
+{
+	struct link_view *view = NULL;
+	int err;
+
+	if (g->link_watch[side] < 0)
+		return 0;
+	err = link_view_read(route_of(g, side), &view);
+	if (err)
+		snprintf(reterr, cap, "can't be read: %s", strerror(-err));
+	else if (side == SANDBOX_SIDE && g->settling)
+		err = gateway_settle(g, &view, reterr, cap);
+	else
+		err = link_view_compare(g->view[side], view, reterr, cap);
+	if (err == -EBADMSG && only_told(g, side)) {
+		/* Told once; from here on it is so. */
+		struct link_view *was = g->view[side];
+
+		g->view[side] = view;
+		view = was;
+		err = 1;
+	}
+	link_view_free(view);
+	if (err == 1 && only_told(g, side) && gateway_shut(g)) {
+		snprintf(reterr, cap, "other networks can't be shut out");
+		return -EBADMSG;
+	}
+	return err;
+}
+
 int gateway_verify_links(struct gateway *g, char *reterr, size_t cap)
 {
 	char differs[400];
 	int err = 0;
 
 	for (size_t i = 0; !err && i < GATEWAY_SIDES; i++) {
-		struct link_view *view = NULL;
-
-		err = link_view_read(route_of(g, i), &view);
-		if (err)
-			snprintf(differs, sizeof(differs), "can't be read: %s",
-				 strerror(-err));
-		else
-			err = link_view_compare(g->view[i], view, differs,
-						sizeof(differs));
+		err = verify_side(g, i, differs, sizeof(differs));
 		if (err)
 			snprintf(reterr, cap, "%s: %s", side_name[i], differs);
-		link_view_free(view);
 	}
 	return err;
 }
@@ -82,9 +122,12 @@ int gateway_link_news(struct gateway *g, int fd, char *reterr, size_t cap)
 	char what[300] = "";
 	int got = link_view_changed(fd, g->view[side], what, sizeof(what));
 
+	/* While an engine is at work all is new. */
+	if (got == -EBADMSG && !g->view[side])
+		return 1;
 	if (got == -EBADMSG)
 		snprintf(reterr, cap, "%s: %s", side_name[side], what);
-	return got;
+	return got == -EBADMSG && only_told(g, side) ? 2 : got;
 }
 
 /* The link's elements, and what the policy allows as addresses. */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -91,6 +92,23 @@ int ledger_log_settle(struct ledger_log *log)
 		return r;
 	return seal_now(log->seal, writer_fd(log->writer),
 			writer_tree(log->writer));
+}
+
+int ledger_log_tell(const struct ledger_log *log)
+{
+	const struct tally_sums *sums = &log->tally.sums;
+	struct msg_ledger_sums msg = { .records = log->sequence,
+				       .checkpoint_ms = seal_last_ms(log->seal),
+				       .allowed = sums->allowed,
+				       .refused = sums->refused,
+				       .up = sums->up,
+				       .down = sums->down };
+	int r;
+
+	memcpy(msg.by_reason, sums->by_reason, sizeof(msg.by_reason));
+	r = msg_send(CHILD_SOCKET, MSG_LEDGER_SUMS_ARE, &msg, -1);
+	/* It is gone: that is seen, and told, elsewhere. */
+	return r == -EPIPE || r == -ECONNRESET ? 0 : r;
 }
 
 /* --- parts --------------------------------------------------------------- */

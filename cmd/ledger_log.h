@@ -63,6 +63,9 @@ int ledger_log_turn(struct ledger_log *log, int *ret_timeout_ms);
  * not asked for; -errno. */
 int ledger_log_part(struct ledger_log *log, uint32_t number, int fd);
 
+/* Tells the warden what it all came to so far. 0 or -errno. */
+int ledger_log_tell(const struct ledger_log *log);
+
 /* All lines are on the disk, and signed. 0 or -errno. */
 int ledger_log_settle(struct ledger_log *log);
 

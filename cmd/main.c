@@ -25,7 +25,13 @@ static int ledger_command(int argc, char **argv)
 static const struct command commands[] = {
 	{ "run", run_main, "run a command that reaches allowed hosts only" },
 	{ "serve", serve_main, "the gate alone, on given addresses" },
+	{ "daemon", daemon_main, "many sandboxes: create, exec, rm; Docker" },
 	{ "reload", reload_main, "read the policy of a running one again" },
+	{ "create", create_main, "make a sandbox that stays, of the daemon" },
+	{ "exec", exec_main, "run a command in one of them" },
+	{ "rm", rm_main, "end some of them" },
+	{ "status", status_main, "what they do" },
+	{ "policy", policy_main, "give one another policy" },
 	{ "key", key_main, "make or show the key that signs the logs" },
 	{ "log", log_main, "show the log of a session" },
 	{ "report", report_main, "what sessions came to, for a review" },
@@ -35,6 +41,7 @@ static const struct command commands[] = {
 	{ "explain", explain_main, "what a policy makes of one host, and why" },
 	{ "diff", diff_main, "what two policies let reach differently" },
 	{ "learn", learn_main, "write a policy from the logs of sessions" },
+	{ "keeper", keeper_main, NULL },
 	{ "gate", gate_main, NULL },
 	{ "ledger", ledger_command, NULL },
 };

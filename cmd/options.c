@@ -13,14 +13,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
+#include "cmd/policy_options.h"
 
 enum option_code {
-	OPT_ALLOW = 256,
-	OPT_DENY,
-	OPT_PERMIT,
-	OPT_POLICY,
-	OPT_OBSERVE,
-	OPT_LOG,
+	OPT_LOG = 256,
 	OPT_KEY,
 	OPT_NAME,
 	OPT_USER,
@@ -36,20 +32,15 @@ enum option_code {
 	OPT_CLIENT,
 };
 
-#define COMMON_OPTIONS                                             \
-	{ "allow", required_argument, NULL, OPT_ALLOW },           \
-		{ "deny", required_argument, NULL, OPT_DENY },     \
-		{ "permit", required_argument, NULL, OPT_PERMIT }, \
-		{ "policy", required_argument, NULL, OPT_POLICY }, \
-		{ "observe", no_argument, NULL, OPT_OBSERVE },     \
-		{ "log", required_argument, NULL, OPT_LOG },       \
-		{ "key", required_argument, NULL, OPT_KEY },       \
-		{ "name", required_argument, NULL, OPT_NAME },     \
-		{ "quiet", no_argument, NULL, OPT_QUIET },         \
-		{ "json", no_argument, NULL, OPT_JSON },           \
-		{ "verbose", no_argument, NULL, OPT_VERBOSE },     \
-	{                                                          \
-		"help", no_argument, NULL, OPT_HELP                \
+#define COMMON_OPTIONS                                               \
+	POLICY_OPTIONS, { "log", required_argument, NULL, OPT_LOG }, \
+		{ "key", required_argument, NULL, OPT_KEY },         \
+		{ "name", required_argument, NULL, OPT_NAME },       \
+		{ "quiet", no_argument, NULL, OPT_QUIET },           \
+		{ "json", no_argument, NULL, OPT_JSON },             \
+		{ "verbose", no_argument, NULL, OPT_VERBOSE },       \
+	{                                                            \
+		"help", no_argument, NULL, OPT_HELP                  \
 	}
 
 static const struct option run_options[] = {
@@ -70,19 +61,6 @@ static const struct option serve_options[] = {
 };
 
 static const char common_help[] =
-	"  --allow WHAT      allow HOST, HOST:PORT, '*.HOST', ADDRESS[:PORT], or "
-	"a preset\n"
-	"                    (see `sallyport presets`); HOST alone: ports 443 "
-	"and 80\n"
-	"  --deny WHAT       deny HOST, HOST:PORT or '*.HOST'; wins over --allow\n"
-	"  --permit CIDR     names may resolve to this private range\n"
-	"  --policy FILE     a YAML policy; may be given again, and with the "
-	"above: they add\n"
-	"                    up. Without one: $SALLYPORT_POLICY, or else\n"
-	"                    $XDG_CONFIG_HOME/sallyport/policy.yaml "
-	"(~/.config/...)\n"
-	"  --observe         enforce nothing of the policy, but record what it "
-	"would refuse\n"
 	"  --log DIR         where audit.jsonl goes (default: a directory a "
 	"session under\n"
 	"                    $XDG_STATE_HOME/sallyport; for root "
@@ -135,9 +113,10 @@ static _Noreturn void bad(enum options_for which, const char *what,
 static _Noreturn void help(enum options_for which)
 {
 	if (which == OPTIONS_RUN)
-		printf("%s%s%s", run_help, common_help, run_more);
+		printf("%s%s%s%s", run_help, policy_options_help, common_help,
+		       run_more);
 	else
-		printf("%s%s", serve_help, common_help);
+		printf("%s%s%s", serve_help, policy_options_help, common_help);
 	exit(0);
 }
 
@@ -166,40 +145,6 @@ bool options_duration(const char *text, unsigned *ret_ms)
 	return true;
 }
 
-static void add_part(struct options *o, enum bundle_kind kind,
-		     const char *origin, const char *text)
-{
-	int err =
-		bundle_add(&o->policy.words, kind, origin, text, strlen(text));
-
-	if (err)
-		die(EXIT_SALLYPORT, "%s %s: %s", origin, text, strerror(-err));
-	if (kind == BUNDLE_ALLOW || kind == BUNDLE_OBSERVE)
-		o->policy.allows = true;
-}
-
-static void add_policy(enum options_for which, struct options *o,
-		       const char *path)
-{
-	if (o->policy.paths == POLICY_PATHS_MAX)
-		bad(which, "too many --policy options", NULL);
-	o->policy.path[o->policy.paths++] = path;
-}
-
-/* Now, as it may come by a pipe. */
-static void read_policy(struct options *o)
-{
-	struct policy_error error;
-	int err = policy_choose(&o->policy, &error);
-
-	if (!err)
-		err = policy_read(&o->policy, &o->bundle, &error);
-	if (err == -EINVAL)
-		die(EXIT_SALLYPORT, "%s", error.text);
-	if (err)
-		die(EXIT_SALLYPORT, "policy: %s", strerror(-err));
-}
-
 static void parse_endpoint(enum options_for which, const char *text,
 			   struct endpoint *ret)
 {
@@ -218,22 +163,9 @@ static void add_client(enum options_for which, struct options *o,
 
 static void apply(enum options_for which, struct options *o, int code)
 {
+	if (policy_option(&o->policy, code, optarg))
+		return;
 	switch ((enum option_code)code) {
-	case OPT_ALLOW:
-		add_part(o, BUNDLE_ALLOW, "--allow", optarg);
-		break;
-	case OPT_DENY:
-		add_part(o, BUNDLE_DENY, "--deny", optarg);
-		break;
-	case OPT_PERMIT:
-		add_part(o, BUNDLE_PERMIT, "--permit", optarg);
-		break;
-	case OPT_POLICY:
-		add_policy(which, o, optarg);
-		break;
-	case OPT_OBSERVE:
-		add_part(o, BUNDLE_OBSERVE, "--observe", "");
-		break;
 	case OPT_LOG:
 		o->log_dir = optarg;
 		break;
@@ -333,7 +265,8 @@ void options_parse(enum options_for which, int argc, char **argv,
 		    "COMMAND",
 		    NULL);
 	}
-	read_policy(ret);
+	/* Now, as it may come by a pipe. */
+	policy_options_read(&ret->policy, &ret->bundle);
 }
 
 void options_free(struct options *options)

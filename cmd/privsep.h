@@ -64,6 +64,9 @@ enum msg_type {
 	MSG_KEEP_COUNTS, /* struct msg_keep_counts: to STATS */
 	MSG_KEEP_FAILED, /* struct msg_keep_failed: it is about to end */
 	MSG_KEEP_ENDED,	 /* struct msg_keep_ended: the last word */
+	/* warden -> ledger, at any time, and its answer */
+	MSG_LEDGER_SUMS,
+	MSG_LEDGER_SUMS_ARE, /* struct msg_ledger_sums */
 	MSG_TYPE_COUNT
 };
 
@@ -148,6 +151,13 @@ struct msg_tally_done {
 	uint64_t records;
 	uint8_t receipt; /* there is one */
 	uint8_t root[MERKLE_HASH];
+};
+
+/* What it came to so far: as struct tally_sums. */
+struct msg_ledger_sums {
+	uint64_t records, checkpoint_ms; /* when the last was signed; epoch */
+	uint64_t allowed, refused, by_reason[REASON_COUNT];
+	uint64_t up, down; /* bytes */
 };
 
 struct msg_gate_start {
@@ -292,6 +302,7 @@ struct msg {
 		struct msg_ledger_end ledger_end;
 		struct tally_row tally_row;
 		struct msg_tally_done tally_done;
+		struct msg_ledger_sums ledger_sums;
 		struct msg_gate_start gate_start;
 		struct msg_gate_policy gate_policy;
 		struct msg_gate_sandbox gate_sandbox;

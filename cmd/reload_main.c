@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * reload_main.c - `sallyport reload [SESSION]`: asks a running one to read its
- * policy again.
+ * policy again. Where none is meant, the daemon is (cmd/reload_daemon.c).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -12,11 +12,11 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "cmd/client_call.h"
 #include "cmd/command.h"
 #include "cmd/control.h"
+#include "cmd/reload_daemon.h"
 #include "cmd/session.h"
-
-#define EXIT_REFUSED 1
 
 #define STATUS_MS 2000
 /* Longer than a gate may take, and another one in its place. */
@@ -26,7 +26,7 @@
 #define VALUE_MAX 256
 
 static const char help_text[] =
-	"usage: sallyport reload [--json] [--running] [SESSION]\n\n"
+	"usage: sallyport reload [OPTION]... [SESSION|SANDBOX]\n\n"
 	"Makes a running `sallyport run` or `serve` read its policy files "
 	"again. All of the\nnew policy is in force at once, and what goes on "
 	"and is no longer allowed is cut; or,\nwhere a file is wrong, the old "
@@ -35,8 +35,17 @@ static const char help_text[] =
 	"needed\n"
 	"                    where several are running, or one with --log\n"
 	"  --json            the result as JSON\n"
-	"  --running         only say which one it is, if it answers: for "
-	"health checks\n"
+	"  --running         only say which session it is, if it answers: for "
+	"health\n"
+	"                    checks\n"
+	"  --daemon          not a session: the daemon reads its configuration "
+	"and the\n"
+	"                    policies that it names; with SANDBOX, that one "
+	"gets its own\n"
+	"                    again. So it is too where no session is running, "
+	"or none of\n"
+	"                    that name\n"
+	"  --socket PATH     where the daemon listens\n"
 	"  --help            this text\n\n"
 	"`serve` does the same on SIGHUP; `run` passes that signal to its "
 	"command.\n\n"
@@ -53,7 +62,6 @@ struct search {
 	const char *wanted; /* NULL: any */
 	struct found at[FOUND_MAX];
 	size_t n;
-	bool json, running; /* options */
 };
 
 /* The value of @key in "ok\nkey value\n...", or "". */
@@ -144,7 +152,8 @@ static _Noreturn void not_one(const struct search *search, const char *home)
 	exit(EXIT_SALLYPORT);
 }
 
-static const struct found *find(struct search *search)
+/* NULL: none, and there is a daemon, which may be meant. */
+static const struct found *find(struct search *search, const char *socket)
 {
 	char home[PATH_MAX] = "";
 
@@ -154,6 +163,13 @@ static const struct found *find(struct search *search)
 	if (search->wanted && !search->n &&
 	    look(search->wanted, &search->at[0]))
 		search->n = 1;
+	if (!search->n && client_there(socket))
+		return NULL;
+	if (search->n && !search->wanted && client_there(socket))
+		die(EXIT_SALLYPORT,
+		    "a session is running (%s), and the daemon too; say which "
+		    "one: its name, or --daemon",
+		    search->at[0].id);
 	if (search->n != 1)
 		not_one(search, home);
 	return &search->at[0];
@@ -230,6 +246,8 @@ static int print_running(const struct found *found, bool as_json)
 	char buf[VALUE_MAX * 8 * 3];
 	struct json j = json_of(buf, sizeof(buf));
 
+	if (!found)
+		die(EXIT_SALLYPORT, "no session is running");
 	if (!as_json) {
 		put_line(stdout, found->id);
 		put_line(stdout, " ");
@@ -246,7 +264,13 @@ static int print_running(const struct found *found, bool as_json)
 	return 0;
 }
 
-static void parse(int argc, char **argv, struct search *search)
+struct line {
+	bool json, daemon, running;
+	const char *socket;
+};
+
+static void parse(int argc, char **argv, struct search *search,
+		  struct line *line)
 {
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0) {
@@ -254,9 +278,13 @@ static void parse(int argc, char **argv, struct search *search)
 			exit(0);
 		}
 		if (strcmp(argv[i], "--json") == 0)
-			search->json = true;
+			line->json = true;
+		else if (strcmp(argv[i], "--daemon") == 0)
+			line->daemon = true;
 		else if (strcmp(argv[i], "--running") == 0)
-			search->running = true;
+			line->running = true;
+		else if (strcmp(argv[i], "--socket") == 0 && i + 1 < argc)
+			line->socket = argv[++i];
 		else if (*argv[i] == '-' || search->wanted)
 			die(EXIT_SALLYPORT,
 			    "what is %s\nTry `sallyport reload --help`.",
@@ -264,23 +292,28 @@ static void parse(int argc, char **argv, struct search *search)
 		else
 			search->wanted = argv[i];
 	}
+	line->socket = client_socket(line->socket);
 }
 
 int reload_main(int argc, char **argv)
 {
 	static struct search search;
 	char reply[CONTROL_REPLY_MAX];
-	const struct found *found;
+	const struct found *found = NULL;
+	struct line line = { 0 };
 	int err;
 
 	log_init("sallyport", LOG_LEVEL_WARN);
-	parse(argc, argv, &search);
-	found = find(&search);
-	if (search.running)
-		return print_running(found, search.json);
+	parse(argc, argv, &search, &line);
+	if (!line.daemon)
+		found = find(&search, line.socket);
+	if (line.running)
+		return print_running(found, line.json);
+	if (!found)
+		return reload_daemon(line.socket, search.wanted, line.json);
 	err = control_ask(found->dir, "reload", RELOAD_MS, reply);
 	if (err)
 		die(EXIT_SALLYPORT, "%s does not answer: %s", found->id,
 		    strerror(-err));
-	return search.json ? print_json(found, reply) : print(reply);
+	return line.json ? print_json(found, reply) : print(reply);
 }

@@ -12,14 +12,13 @@
  */
 #include <errno.h>
 #include <event2/event.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
+#include <time.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
+#include "cmd/command_process.h"
 #include "cmd/gateway.h"
 #include "cmd/options.h"
 #include "cmd/reload.h"
@@ -27,34 +26,21 @@
 #include "cmd/session.h"
 #include "cmd/summary.h"
 #include "cmd/warden.h"
-#include "launch/process.h"
 #include "launch/userns.h"
-
-/* From a polite SIGTERM at the time limit to the end. */
-#define TERM_GRACE_S 2
-
-extern char **environ;
 
 struct run {
 	struct options options;
 	struct session session;
 	struct warden warden;
 	struct gateway gateway;
-	struct process process;
-	struct process_spec spec;
+	struct command_process command;
 	struct run_view view;
 	struct reload reload;
 	struct event_base *base;
-	struct event *timer, *died, *signals;
-	int signal_fd;
-	bool timed_out, failed;
-	int signal; /* that ended it before it began */
+	bool failed;
 	int status;
 	uint64_t started_ms;
 };
-
-static const int forwarded[] = { SIGINT,  SIGTERM, SIGHUP,
-				 SIGQUIT, SIGUSR1, SIGUSR2 };
 
 static uint64_t now_ms(void)
 {
@@ -64,12 +50,6 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-static void choose_terminal(struct run *run)
-{
-	run->spec.interactive =
-		isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
-}
-
 /* --- building ------------------------------------------------------------ */
 
 static void start_children(struct run *run)
@@ -77,7 +57,7 @@ static void start_children(struct run *run)
 	struct warden *w = &run->warden;
 	int err;
 
-	w->root = run->spec.as_root;
+	w->root = run->command.spec.as_root;
 	w->bundle = &run->options.bundle;
 	w->policy = run->session.policy;
 	w->boundary = "netns";
@@ -93,7 +73,7 @@ static void begin_boundary(struct run *run)
 {
 	char why[512];
 
-	if (gateway_begin(&run->gateway, why, sizeof(why)))
+	if (gateway_begin(&run->gateway, NULL, why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
 }
 
@@ -110,36 +90,10 @@ static void build_boundary(struct run *run)
 
 static void begin_process(struct run *run)
 {
-	char proxy[64], resolv[64], ip[IP_TEXT_MAX], why[512];
-	struct process_spec *spec = &run->spec;
-	int err;
-
-	ip_format(&run->gateway.link.gateway, ip);
-	snprintf(proxy, sizeof(proxy), "http://%s:%u", ip, GATEWAY_PROXY_PORT);
-	snprintf(resolv, sizeof(resolv), "nameserver %s\n", ip);
-	spec->netns = run->gateway.sandbox.fd;
-	spec->argv = run->options.argv;
-	spec->resolv_conf = resolv;
-	spec->env = process_env(environ, proxy,
-				*run->view.home ? run->view.home : NULL);
-	if (!spec->env)
-		die(EXIT_SALLYPORT, "out of memory");
-	err = process_begin(spec, &run->process, why, sizeof(why));
-	process_env_free((char **)(uintptr_t)spec->env);
-	spec->env = NULL;
-	spec->resolv_conf = NULL; /* it was only for the child */
-	if (err)
-		die(EXIT_SALLYPORT, "%s", why);
-}
-
-static void await_process(struct run *run)
-{
-	char why[512];
-
-	if (process_ready(&run->process, why, sizeof(why)))
-		die(EXIT_SALLYPORT, "%s", why);
-	if (*run->process.note && !run->options.quiet)
-		log_warn("%s", run->process.note);
+	run->command.spec.netns = run->gateway.sandbox.fd;
+	run->command.spec.argv = run->options.argv;
+	command_begin(&run->command, &run->gateway.link.gateway,
+		      GATEWAY_PROXY_PORT, run->view.home);
 }
 
 static void record_open(struct run *run)
@@ -154,7 +108,7 @@ static void record_open(struct run *run)
 	snprintf(detail, sizeof(detail),
 		 "command %.100s; ruleset sha256:%s; separation %s; policy %s",
 		 run->options.argv[0], run->gateway.digest,
-		 run->spec.as_root ? "uid" : "namespace",
+		 run->command.spec.as_root ? "uid" : "namespace",
 		 run->session.policy_text);
 	if (warden_record(&run->warden, &event))
 		die(EXIT_SALLYPORT, "the ledger does not take records");
@@ -162,90 +116,20 @@ static void record_open(struct run *run)
 
 /* --- watching ------------------------------------------------------------ */
 
-static void on_died(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	event_base_loopbreak(arg);
-}
-
-static void on_time(evutil_socket_t fd, short what, void *arg)
-{
-	const struct timeval grace = { .tv_sec = TERM_GRACE_S };
-	struct run *run = arg;
-
-	(void)fd;
-	(void)what;
-	if (run->timed_out) {
-		process_kill(&run->process);
-		return;
-	}
-	run->timed_out = true;
-	process_signal(&run->process, SIGTERM);
-	event_add(run->timer, &grace);
-}
-
-static void on_signal(evutil_socket_t fd, short what, void *arg)
-{
-	struct signalfd_siginfo info;
-	struct run *run = arg;
-
-	(void)what;
-	while (read(fd, &info, sizeof(info)) == sizeof(info)) {
-		process_signal(&run->process, (int)info.ssi_signo);
-		if (run->process.init_fd >= 0)
-			continue;
-		/* There is nobody yet who could take it: it never began. */
-		run->signal = (int)info.ssi_signo;
-		process_kill(&run->process);
-	}
-}
-
 static void on_failed(void *arg, const char *why)
 {
 	struct run *run = arg;
 
 	(void)why; /* said already */
 	run->failed = true;
-	process_kill(&run->process);
-}
-
-static void block_signals(struct run *run)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
-		struct sigaction was;
-
-		/* As nohup(1) left it: ignored, by us and by the command. */
-		if (sigaction(forwarded[i], NULL, &was) == 0 &&
-		    was.sa_handler == SIG_IGN)
-			continue;
-		sigaddset(&set, forwarded[i]);
-	}
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	run->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	signal(SIGPIPE, SIG_IGN);
-	/* We share the terminal with the command and restore it after it. */
-	signal(SIGTTOU, SIG_IGN);
-}
-
-static void add(struct run *run, struct event **ret, int fd,
-		event_callback_fn fn, void *arg, const struct timeval *after)
-{
-	short what = fd < 0 ? 0 : EV_READ | EV_PERSIST;
-
-	*ret = event_new(run->base, fd, what, fn, arg);
-	if (!*ret || event_add(*ret, after))
-		die(EXIT_SALLYPORT, "out of memory");
+	process_kill(&run->command.process);
 }
 
 static bool exposed(void *arg, const char *path)
 {
 	const struct run *run = arg;
 
-	return run_view_exposes(&run->view, run->process.init, path);
+	return run_view_exposes(&run->view, run->command.process.init, path);
 }
 
 static void listen_for_reloads(struct run *run)
@@ -261,27 +145,20 @@ static void listen_for_reloads(struct run *run)
 
 static void watch(struct run *run)
 {
-	unsigned ms = run->options.timeout_ms;
-	const struct timeval limit = { .tv_sec = ms / 1000,
-				       .tv_usec = ms % 1000 * 1000 };
-
 	run->warden.failed = on_failed;
 	run->warden.arg = run;
 	run->base = event_base_new();
 	if (!run->base || warden_attach(&run->warden, run->base))
 		die(EXIT_SALLYPORT, "event loop: out of memory");
-	add(run, &run->died, run->process.pidfd, on_died, run->base, NULL);
-	add(run, &run->signals, run->signal_fd, on_signal, run, NULL);
-	if (ms)
-		add(run, &run->timer, -1, on_time, run, &limit);
+	command_attach(&run->command, run->base, run->options.timeout_ms);
 	reload_attach(&run->reload, run->base);
 	run->started_ms = now_ms();
 	run_view_mark(&run->view, &run->options, &run->session);
-	if (process_start(&run->process))
+	if (process_start(&run->command.process))
 		die(EXIT_SALLYPORT, "the sandbox did not start");
 	event_base_dispatch(run->base);
 	reload_close(&run->reload);
-	run->status = process_wait(&run->process);
+	run->status = command_wait(&run->command);
 }
 
 /* --- closing ------------------------------------------------------------- */
@@ -303,11 +180,11 @@ static void settle_policy(struct run *run)
 
 static enum ended_by ended_by(const struct run *run)
 {
-	if (run->timed_out)
+	if (run->command.timed_out)
 		return ENDED_TIMEOUT;
 	if (run->failed)
 		return ENDED_FAILED;
-	return run->signal ? ENDED_SIGNAL : ENDED_EXIT;
+	return run->command.signal ? ENDED_SIGNAL : ENDED_EXIT;
 }
 
 static int finish(struct run *run)
@@ -322,20 +199,16 @@ static int finish(struct run *run)
 				     .detail = detail };
 	int err;
 
-	if (run->timed_out)
-		run->status = EXIT_TIMEOUT;
-	else if (run->failed)
+	if (run->failed && !run->command.timed_out)
 		run->status = EXIT_SALLYPORT;
-	else if (run->signal)
-		run->status = 128 + run->signal;
 	snprintf(detail, sizeof(detail), "exit status %d%s", run->status,
-		 run->timed_out ? " (timeout)" : "");
+		 run->command.timed_out ? " (timeout)" : "");
 	end.status = run->status;
 	err = warden_finish(&run->warden, &event, &end, &tally);
 	if (err)
 		log_err("the log may be incomplete: %s: %s", run->session.log,
 			strerror(-err));
-	if (run->timed_out)
+	if (run->command.timed_out)
 		log_err("the command was ended after its time limit");
 	if (!run->options.quiet)
 		summary_print(
@@ -352,19 +225,13 @@ static int finish(struct run *run)
 
 static void release(struct run *run)
 {
-	struct event *const all[] = { run->timer, run->died, run->signals };
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		if (all[i])
-			event_free(all[i]);
-	}
+	command_release(&run->command);
 	warden_close(&run->warden);
 	gateway_close(&run->gateway);
 	event_base_free(run->base);
 	session_close(&run->session);
 	run_view_free(&run->view);
 	options_free(&run->options);
-	close(run->signal_fd);
 }
 
 int run_main(int argc, char **argv)
@@ -377,14 +244,14 @@ int run_main(int argc, char **argv)
 	options_parse(OPTIONS_RUN, argc, argv, &run.options);
 	if (run.options.verbose)
 		log_init("sallyport", LOG_LEVEL_INFO);
-	run_view_user(&run.view, &run.options, &run.spec);
+	run_view_user(&run.view, &run.options, &run.command.spec);
 	run_view_descriptors(&run.options);
 	session_open(&run.options, &run.session);
-	run_view_choose(&run.view, &run.options, &run.session, &run.spec);
-	choose_terminal(&run);
-	block_signals(&run);
+	run_view_choose(&run.view, &run.options, &run.session,
+			&run.command.spec);
+	command_catch(&run.command);
 	listen_for_reloads(&run);
-	if (!run.spec.as_root && userns_enter(why, sizeof(why)))
+	if (!run.command.spec.as_root && userns_enter(why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
 	/* They come to life, and the view's files are looked through, while
 	 * the rest is built. */
@@ -392,7 +259,7 @@ int run_main(int argc, char **argv)
 	begin_boundary(&run);
 	begin_process(&run);
 	build_boundary(&run);
-	await_process(&run);
+	command_ready(&run.command, run.options.quiet);
 	status = warden_ready(&run.warden);
 	if (status)
 		die(EXIT_SALLYPORT, "gate and ledger: %s", strerror(-status));

@@ -100,7 +100,7 @@ void run_view_descriptors(const struct options *options)
 
 /* --- what is hidden ------------------------------------------------------ */
 
-static void hide(struct run_view *view, const char *path)
+void run_view_hide(struct run_view *view, const char *path)
 {
 	AUTO_FREE char *real = realpath(path, NULL);
 	char **grown;
@@ -199,7 +199,7 @@ static void hide_config(struct run_view *view)
 	    S_ISDIR(st.st_mode) && st.st_uid == geteuid())
 		session_mkdir(path);
 	refuse_link(view, path);
-	hide(view, path);
+	run_view_hide(view, path);
 }
 
 /* Who can read it signs as we do; who can write to its public half changes whom
@@ -213,8 +213,8 @@ static void hide_key(struct run_view *view, const struct options *options,
 		refuse_link(view, options->key);
 	refuse_link(view, session->signing.path);
 	refuse_names(session->signing.path);
-	hide(view, session->signing.path);
-	hide(view, session->signing.vkey);
+	run_view_hide(view, session->signing.path);
+	run_view_hide(view, session->signing.vkey);
 }
 
 static void hide_policy(struct run_view *view, const struct bundle *bundle)
@@ -224,7 +224,7 @@ static void hide_policy(struct run_view *view, const struct bundle *bundle)
 	for (size_t i = 0; bundle_file(bundle, i, path, sizeof(path)); i++) {
 		refuse_link(view, path);
 		refuse_names(path);
-		hide(view, path);
+		run_view_hide(view, path);
 	}
 }
 
@@ -238,13 +238,13 @@ void run_view_choose(struct run_view *view, const struct options *options,
 		    strerror(errno));
 	view->cwd_dev = st.st_dev;
 	view->cwd_ino = st.st_ino;
-	hide(view, session->dir);
+	run_view_hide(view, session->dir);
 	if (*session->home) {
 		session_mkdir(session->home);
-		hide(view, session->home);
+		run_view_hide(view, session->home);
 	}
 	hide_config(view);
-	hide(view, "/etc/sallyport");
+	run_view_hide(view, "/etc/sallyport");
 	hide_key(view, options, session);
 	hide_policy(view, &options->bundle);
 	if (options->log_dir)

@@ -33,6 +33,8 @@ void run_view_user(struct run_view *view, const struct options *options,
 		   struct process_spec *spec);
 /* Before any file is opened: are our standard descriptors a way out? */
 void run_view_descriptors(const struct options *options);
+/* One path more that @spec will hide, if it is there; before the next. */
+void run_view_hide(struct run_view *view, const char *path);
 /* Fills in where @spec runs and what it hides: every log, every file that the
  * policy is made of, and where those of later sessions are. They are @view's.
  */

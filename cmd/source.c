@@ -84,12 +84,27 @@ int source_add(struct bundle *bundle, const char *what,
 	return bundle_add_policy(bundle, what, reterr);
 }
 
-int source_load(const char *what, struct bundle *ret_bundle,
-		struct policy **ret_policy, struct policy_error *reterr)
+int source_add_ceiling(struct bundle *bundle, const char *what,
+		       struct policy_error *reterr)
+{
+	struct bundle ceiling = { 0 };
+	int ret = source_add(&ceiling, what, reterr);
+
+	if (ret == 0)
+		ret = bundle_add_ceiling(bundle, &ceiling, what);
+	bundle_free(&ceiling);
+	return ret;
+}
+
+int source_load(const char *what, const char *ceiling,
+		struct bundle *ret_bundle, struct policy **ret_policy,
+		struct policy_error *reterr)
 {
 	struct bundle bundle = { 0 };
 	int ret = source_add(&bundle, what, reterr);
 
+	if (ret == 0 && ceiling)
+		ret = source_add_ceiling(&bundle, ceiling, reterr);
 	if (ret == 0)
 		ret = policy_build(bundle.data, bundle.len, ret_policy, reterr);
 	if (ret == 0 && ret_bundle)
@@ -112,7 +127,7 @@ struct policy *source_must_load(const char *what)
 {
 	struct policy_error error;
 	struct policy *policy = NULL;
-	int ret = source_load(what, NULL, &policy, &error);
+	int ret = source_load(what, NULL, NULL, &policy, &error);
 
 	return must(ret, policy, error.text);
 }

@@ -78,7 +78,7 @@ int warden_start(struct warden *w)
 	if (w->policy_fd < 0)
 		return w->policy_fd;
 	w->policy_len = w->bundle->len;
-	w->lease_fd = lease_memfd();
+	w->lease_fd = w->lease_file ? w->lease_file : lease_memfd();
 	if (w->lease_fd < 0)
 		return w->lease_fd;
 	w->watch_fd = link_watch();

@@ -40,6 +40,12 @@ struct warden {
 	int socket[GATE_SOCKET_COUNT];		  /* for the gate; -1: none */
 	struct ip answer;
 	struct msg_gate_uplink clients;
+	/* Of an earlier session of the same sandbox (cmd/sandbox_file.h), of
+	 * the right size; taken. 0: a new one, in memory. */
+	int lease_file;
+	unsigned look_s; /* how often the boundary is looked at; 0: as usual */
+	/* The ledger's answer to warden_ask_sums(), from the loop. */
+	void (*sums)(void *arg, const struct msg_ledger_sums *sums);
 	/* The session cannot go on: told once, from the loop. */
 	void (*failed)(void *arg, const char *why);
 	void *arg;
@@ -80,6 +86,9 @@ int warden_record(struct warden *warden, const struct audit_event *event);
  * where the gate does. */
 int warden_reload(struct warden *warden, const struct bundle *bundle,
 		  struct policy *policy, char *reterr, size_t cap);
+
+/* Asks the ledger what it came to so far; .sums is told. 0 or -errno. */
+int warden_ask_sums(struct warden *warden);
 
 /* A finding of our own, with a text for people. */
 void warden_finding(struct warden *warden, const char *text);

@@ -8,7 +8,8 @@
  *		  starts.
  *	links	  the gate is killed, and so is the session: a second way out
  *		  (or one that is gone) is nothing we could take away from whom
- *		  we do not know.
+ *		  we do not know. But where tables keep the sandbox in, what
+ *		  changes on its side is a finding, and the session goes on.
  *
  * Both are told by the kernel, and looked for now and then all the same: a
  * table that goes with its owner goes without a word, and so does forwarding
@@ -21,6 +22,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -192,15 +194,72 @@ bool boundary_look(struct warden *w)
 
 /* --- links --------------------------------------------------------------- */
 
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void tell_links(struct warden *w)
+{
+	struct boundary *b = &w->watched;
+	char text[sizeof(b->last) + 100];
+
+	snprintf(text, sizeof(text), "links were changed: in %s%s", b->last,
+		 b->untold > 1 ? "; and others before that" : "");
+	b->untold = 0;
+	b->told_ms = now_ms();
+	log_warn("%s", text);
+	warden_finding(w, text);
+}
+
+/* Who may change them may do so without end. */
+static void links_changed(struct warden *w, const char *differs)
+{
+	struct boundary *b = &w->watched;
+
+	snprintf(b->last, sizeof(b->last), "%s", differs);
+	b->links++;
+	b->untold++;
+	if (!b->told_ms || now_ms() - b->told_ms >= BOUNDARY_TELL_MS)
+		tell_links(w);
+}
+
 static void look_at_links(struct warden *w)
 {
 	char differs[DIFFER_MAX] = "", text[DIFFER_MAX + 100];
+	int got = gateway_verify_links(w->gateway, differs, sizeof(differs));
 
-	if (gateway_verify_links(w->gateway, differs, sizeof(differs)) == 0)
+	if (got > 0)
+		links_changed(w, differs);
+	if (got >= 0)
 		return;
 	snprintf(text, sizeof(text), "the boundary was changed: in %s",
 		 differs);
 	broken(w, text);
+}
+
+/* The tables in the sandbox's namespace: who is root there may be able to take
+ * them away. */
+static void look_at_lock(struct warden *w)
+{
+	char differs[DIFFER_MAX] = "", text[DIFFER_MAX + 100];
+	int got = gateway_verify_lock(w->gateway, differs, sizeof(differs));
+
+	if (!got)
+		return;
+	snprintf(text, sizeof(text), "the sandbox's tables %s: %s",
+		 got > 0 ? "were put back" : "could not be put back", differs);
+	if (got < 0) {
+		broken(w, text);
+		return;
+	}
+	w->watched.changes++;
+	w->watched.held = BOUNDARY_RESTORED;
+	log_err("%s", text);
+	warden_finding(w, text);
 }
 
 /* Looks only where there is news. What was there for a moment may have let
@@ -212,7 +271,9 @@ static void take_links(struct warden *w, int fd)
 
 	if (got < 0 && got != -EBADMSG)
 		broken(w, "the watch over the links failed");
-	else if (got)
+	if (got == 2)
+		links_changed(w, did);
+	if (got > 0 || got == -EBADMSG)
 		look_at_links(w);
 	if (got != -EBADMSG || w->watched.held == BOUNDARY_BROKEN)
 		return;
@@ -240,6 +301,10 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 	take_changes(w, true);
 	if (w->watched.held != BOUNDARY_BROKEN)
 		look_at_links(w);
+	if (w->watched.untold)
+		tell_links(w);
+	if (w->watched.held != BOUNDARY_BROKEN)
+		look_at_lock(w);
 	if (w->watched.held != BOUNDARY_BROKEN &&
 	    gateway_verify(w->gateway, differs, sizeof(differs)))
 		rules_changed(w, NULL, differs);
@@ -261,9 +326,25 @@ static struct event *add(struct warden *w, int fd, event_callback_fn fn,
 	return event;
 }
 
+/* Where nobody is yet, there is no watch. */
+static int watch_links(struct warden *w)
+{
+	struct boundary *b = &w->watched;
+
+	for (size_t i = 0; i < GATEWAY_SIDES; i++) {
+		if (b->link[i] || w->gateway->link_watch[i] < 0)
+			continue;
+		b->link[i] = add(w, w->gateway->link_watch[i], on_links, NULL);
+		if (!b->link[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int boundary_attach(struct warden *w)
 {
-	const struct timeval period = { .tv_sec = LOOK_S };
+	const struct timeval period = { .tv_sec = w->look_s ? w->look_s
+							    : LOOK_S };
 	struct boundary *b = &w->watched;
 
 	if (!w->gateway)
@@ -273,12 +354,12 @@ int boundary_attach(struct warden *w)
 	b->time = add(w, -1, on_time, &period);
 	if (!b->rules || !b->time)
 		return -ENOMEM;
-	for (size_t i = 0; i < GATEWAY_SIDES; i++) {
-		b->link[i] = add(w, w->gateway->link_watch[i], on_links, NULL);
-		if (!b->link[i])
-			return -ENOMEM;
-	}
-	return 0;
+	return watch_links(w);
+}
+
+int boundary_join(struct warden *w)
+{
+	return watch_links(w);
 }
 
 enum boundary_held warden_held(const struct warden *w)
@@ -295,8 +376,10 @@ void boundary_end(struct warden *w)
 	if (take_changes(w, false))
 		w->watched.held = BOUNDARY_BROKEN;
 	for (size_t i = 0; i < GATEWAY_SIDES; i++)
-		if (w->watched.held != BOUNDARY_BROKEN)
+		if (w->watched.link[i] && w->watched.held != BOUNDARY_BROKEN)
 			take_links(w, w->gateway->link_watch[i]);
+	if (w->watched.untold)
+		tell_links(w);
 	boundary_detach(w);
 }
 

@@ -18,17 +18,26 @@ struct warden;
 /* So often the rules are put back; whoever changes them once more ends the
  * session. */
 #define BOUNDARY_RESTORES_MAX 3
+#define BOUNDARY_TELL_MS      1000
 
 struct boundary {
 	struct event *rules, *link[2], *time;
 	enum boundary_held held; /* of what was seen so far */
 	unsigned changes;	 /* of the rules, by others */
 	uint32_t repaired; /* up to this generation the rules were put back */
+	/* Changes in the sandbox's namespace that are told, and no more:
+	 * findings, at most one in BOUNDARY_TELL_MS. */
+	unsigned links, untold;
+	int64_t told_ms; /* monotonic */
+	char last[512];	 /* of the untold */
 };
 
 /* Watches from the warden's loop on; does nothing under `serve`. 0 or
  * -errno. */
 int boundary_attach(struct warden *warden);
+
+/* After gateway_join(): that side is watched, too. 0 or -errno. */
+int boundary_join(struct warden *warden);
 
 /* For who waits for something else: readable when somebody may have changed the
  * rules; -1 if nobody watches. */

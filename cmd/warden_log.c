@@ -37,6 +37,27 @@ static int give_part(struct warden *w, unsigned number)
 	return err == -EPIPE || err == -ECONNRESET ? 0 : err;
 }
 
+int warden_ask_sums(struct warden *w)
+{
+	return msg_send(w->ledger.sock, MSG_LEDGER_SUMS, NULL, -1);
+}
+
+/* 0 or -errno: it makes no sense. */
+static int take_word(struct warden *w, const struct msg *msg)
+{
+	switch (msg->type) {
+	case MSG_LEDGER_ROTATE:
+		return give_part(w, msg->ledger_part.number);
+	case MSG_LEDGER_SUMS_ARE:
+		if (!w->sums)
+			return -EBADMSG;
+		w->sums(w->arg, &msg->ledger_sums);
+		return 0;
+	default:
+		return -EBADMSG;
+	}
+}
+
 int warden_take_ledger(struct warden *w)
 {
 	struct msg msg;
@@ -44,9 +65,7 @@ int warden_take_ledger(struct warden *w)
 
 	while ((r = msg_recv(w->ledger.sock, &msg, MSG_DONTWAIT)) > 0) {
 		close_fd(&msg.fd);
-		if (msg.type != MSG_LEDGER_ROTATE)
-			return -EBADMSG;
-		r = give_part(w, msg.ledger_part.number);
+		r = take_word(w, &msg);
 		if (r < 0)
 			return r;
 	}
@@ -115,6 +134,8 @@ static int take_last(struct warden *w, const struct msg *msg,
 	switch (msg->type) {
 	case MSG_LEDGER_ROTATE:
 		return give_part(w, msg->ledger_part.number);
+	case MSG_LEDGER_SUMS_ARE: /* nobody waits for it any more */
+		return 0;
 	case MSG_TALLY_ROW:
 		if (ret->rows == TALLY_MAX)
 			return -EBADMSG;

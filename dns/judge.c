@@ -28,7 +28,10 @@ void judge_refuse(struct judgement *judgement, enum reason reason,
 	 * asked too often, or says too much, is no name that does not exist. */
 	if (reason == REASON_LIMIT_RATE || reason == REASON_LIMIT_BYTES)
 		judgement->reply.rcode = DNS_SERVFAIL;
-	reason_hint(reason, host, 0, hint, sizeof(hint));
+	if (rule && rule_of_ceiling(rule))
+		snprintf(hint, sizeof(hint), "%s", reason_ceiling_hint);
+	else
+		reason_hint(reason, host, 0, hint, sizeof(hint));
 	snprintf(judgement->ede_text, sizeof(judgement->ede_text),
 		 "%.30s: %.*s", info->word,
 		 (int)sizeof(judgement->ede_text) - 40, hint);

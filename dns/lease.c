@@ -391,9 +391,8 @@ enum reason lease_admit(struct lease_table *table, const struct policy *policy,
 		return REASON_RULE;
 	if (table->names >= limits->names || strlen(host) > HOST_MAX)
 		return REASON_LIMIT_NAMES;
-	if (rule && rule_is_wildcard(rule)) {
-		const char *text = rule_text(rule);
-
+	const char *text = rule ? rule_wildcard(rule) : NULL;
+	if (text) {
 		wildcard = digest(0, text, strlen(text));
 		if (find_wildcard(table, wildcard)->names >=
 		    limits->names_per_wildcard)

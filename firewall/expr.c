@@ -11,6 +11,7 @@
 #include <libnftnl/expr.h>
 #include <libnftnl/rule.h>
 #include <linux/netfilter.h>
+#include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
 
 static struct nftnl_expr *add(struct expr_list *l, const char *name)
@@ -49,19 +50,20 @@ void expr_meta_load(struct expr_list *l, uint32_t key, uint32_t reg)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_META_DREG, reg);
 }
 
-static void immediate(struct expr_list *l, const void *data, uint32_t len)
+static void immediate(struct expr_list *l, uint32_t reg, const void *data,
+		      uint32_t len)
 {
 	struct nftnl_expr *e = add(l, "immediate");
 
 	if (!e)
 		return;
-	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, REG_KEY);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, reg);
 	put(l, e, NFTNL_EXPR_IMM_DATA, data, len);
 }
 
 void expr_meta_set_mark(struct expr_list *l, uint32_t mark)
 {
-	immediate(l, &mark, sizeof(mark));
+	immediate(l, REG_KEY, &mark, sizeof(mark));
 	struct nftnl_expr *e = add(l, "meta");
 	if (!e)
 		return;
@@ -157,12 +159,37 @@ void expr_tproxy(struct expr_list *l, uint16_t port)
 {
 	const uint16_t be = htons(port);
 
-	immediate(l, &be, sizeof(be));
+	immediate(l, REG_KEY, &be, sizeof(be));
 	struct nftnl_expr *e = add(l, "tproxy");
 	if (!e)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_FAMILY, NFPROTO_IPV4);
 	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_REG_PORT, REG_KEY);
+}
+
+void expr_dnat(struct expr_list *l, uint32_t address, uint16_t port)
+{
+	const uint32_t be_address = htonl(address);
+	const uint16_t be_port = htons(port);
+
+	immediate(l, REG_KEY, &be_address, sizeof(be_address));
+	immediate(l, REG_KEY2, &be_port, sizeof(be_port));
+	struct nftnl_expr *e = add(l, "nat");
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_NAT_TYPE, NFT_NAT_DNAT);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_NAT_FAMILY, NFPROTO_IPV4);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_NAT_REG_ADDR_MIN, REG_KEY);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_NAT_REG_ADDR_MAX, REG_KEY);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_NAT_REG_PROTO_MIN, REG_KEY2);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_NAT_REG_PROTO_MAX, REG_KEY2);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_NAT_FLAGS,
+			   NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED);
+}
+
+void expr_masquerade(struct expr_list *l)
+{
+	(void)add(l, "masq");
 }
 
 void expr_verdict(struct expr_list *l, int verdict, const char *chain)

@@ -38,6 +38,9 @@ void expr_log(struct expr_list *l, const char *prefix, uint16_t group,
 void expr_reject(struct expr_list *l, uint32_t type, uint8_t code);
 /* To our listener at @port; its address is the interface's. */
 void expr_tproxy(struct expr_list *l, uint16_t port);
+/* Both in host byte order. */
+void expr_dnat(struct expr_list *l, uint32_t address, uint16_t port);
+void expr_masquerade(struct expr_list *l);
 /* @chain only with NFT_GOTO. */
 void expr_verdict(struct expr_list *l, int verdict, const char *chain);
 

@@ -94,9 +94,9 @@ int link_veth(int route, const char *name, const char *peer, int peer_ns)
 	return r;
 }
 
-int link_up(int route, const char *name)
+static int set_flags(int route, const char *name, unsigned flags)
 {
-	const struct ifinfomsg body = { .ifi_flags = IFF_UP,
+	const struct ifinfomsg body = { .ifi_flags = flags,
 					.ifi_change = IFF_UP };
 	struct rtnl m;
 
@@ -105,6 +105,71 @@ int link_up(int route, const char *name)
 	rtnl_start(&m, RTM_NEWLINK, 0, &body, sizeof(body));
 	mnl_attr_put_strz(m.nlh, IFLA_IFNAME, name);
 	return rtnl_ask(route, &m);
+}
+
+int link_up(int route, const char *name)
+{
+	return set_flags(route, name, IFF_UP);
+}
+
+int link_down(int route, const char *name)
+{
+	return set_flags(route, name, 0);
+}
+
+int link_group(int route, const char *name, uint32_t group)
+{
+	const struct ifinfomsg body = { 0 };
+	struct rtnl m;
+
+	if (check_name(name) < 0)
+		return -EINVAL;
+	rtnl_start(&m, RTM_NEWLINK, 0, &body, sizeof(body));
+	mnl_attr_put_strz(m.nlh, IFLA_IFNAME, name);
+	mnl_attr_put_u32(m.nlh, IFLA_GROUP, group);
+	return rtnl_ask(route, &m);
+}
+
+struct others {
+	uint32_t group;
+	char (*ret)[16];
+	size_t max, n;
+};
+
+static int others_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *tb[IFLA_MAX + 1];
+	struct others *others = arg;
+
+	if (nlh->nlmsg_type != RTM_NEWLINK || info->ifi_flags & IFF_LOOPBACK)
+		return MNL_CB_OK;
+	rtnl_attrs(nlh, sizeof(*info), tb, IFLA_MAX);
+	if (rtnl_u32(tb[IFLA_GROUP]) == others->group)
+		return MNL_CB_OK;
+	if (others->n < others->max && tb[IFLA_IFNAME] &&
+	    mnl_attr_get_payload_len(tb[IFLA_IFNAME]) <= 16 &&
+	    mnl_attr_validate(tb[IFLA_IFNAME], MNL_TYPE_NUL_STRING) == 0)
+		(void)stpcpy(others->ret[others->n],
+			     mnl_attr_get_str(tb[IFLA_IFNAME]));
+	others->n++;
+	return MNL_CB_OK;
+}
+
+int link_others(int route, uint32_t group, char (*ret)[16], size_t max,
+		size_t *ret_n)
+{
+	const struct ifinfomsg body = { 0 };
+	struct others others = { .group = group, .ret = ret, .max = max };
+	struct rtnl m;
+
+	if (max)
+		memset(ret, 0, max * sizeof(*ret));
+	rtnl_start(&m, RTM_GETLINK, NLM_F_DUMP, &body, sizeof(body));
+	int r = rtnl_read(route, &m, others_cb, &others);
+	if (r == 0)
+		*ret_n = others.n;
+	return r;
 }
 
 static int operstate_cb(const struct nlmsghdr *nlh, void *arg)

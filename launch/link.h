@@ -7,6 +7,7 @@
 #ifndef LAUNCH_LINK_H
 #define LAUNCH_LINK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/addr.h"
@@ -16,12 +17,22 @@
  * netns_sandbox_sysctls() or netns_gateway_sysctls() were called before. */
 int link_veth(int route, const char *name, const char *peer, int peer_ns);
 int link_up(int route, const char *name);
+/* IFLA_GROUP, by which rules may know it wherever it goes, under any name. */
+int link_group(int route, const char *name, uint32_t group);
+/* The interfaces that are neither a loopback nor in @group. Names of those that
+ * fit into @ret; *@ret_n counts all. */
+int link_others(int route, uint32_t group, char (*ret)[16], size_t max,
+		size_t *ret_n);
 /* Waits until @name sends packets, 2 seconds at most (-ETIMEDOUT). Of a pair,
  * the end that came up first drops what it is to send, also answers to ARP,
  * until the kernel has worked off the change of its carrier. */
 int link_wait(int route, const char *name);
+int link_down(int route, const char *name);
 int link_delete(int route, const char *name);
 int link_index(int route, const char *name, uint32_t *ret_index);
+/* The veth here whose other end is interface @index of namespace @ns, whatever
+ * it is called and wherever it was made. -ENODEV if there is none. */
+int link_peer(int route, int ns, uint32_t index, uint32_t *ret_index);
 int link_address(int route, const char *name, const struct cidr *address);
 /* 0.0.0.0/0 via @gateway. */
 int link_default_route(int route, const struct ip *gateway);

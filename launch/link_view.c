@@ -253,6 +253,11 @@ size_t link_view_interfaces(const struct link_view *view)
 	return view->interfaces;
 }
 
+bool link_view_has(const struct link_view *view, const char *line)
+{
+	return bsearch(line, view->line, view->n, LINE, by_text);
+}
+
 int link_view_compare(const struct link_view *was, const struct link_view *is,
 		      char *reterr, size_t cap)
 {
@@ -297,11 +302,6 @@ int link_view_listen(int fd)
 	return 0;
 }
 
-static bool has_line(const struct link_view *view, const char *line)
-{
-	return bsearch(line, view->line, view->n, LINE, by_text);
-}
-
 /* What a message is about, as a line of a view; none if it is about what a view
  * leaves out. */
 static void take_message(const struct nlmsghdr *nlh, struct link_view *ret)
@@ -325,7 +325,7 @@ static bool is_change(const struct nlmsghdr *nlh, const struct link_view *was,
 	struct link_view now;
 
 	take_message(nlh, &now);
-	if (!now.n || has_line(was, now.line[0]) != gone)
+	if (!now.n || link_view_has(was, now.line[0]) != gone)
 		return false;
 	snprintf(reterr, cap, "there was %s: %s",
 		 gone ? "for a moment no longer" : "for a moment", now.line[0]);
@@ -366,7 +366,8 @@ int link_view_changed(int fd, const struct link_view *was, char *reterr,
 		}
 		if (n < 0 || from.nl_pid || found < 0)
 			continue;
-		found = find_change(buf, (int)n, was, reterr, cap) ? -EBADMSG
-								   : 1;
+		found = was && find_change(buf, (int)n, was, reterr, cap)
+				? -EBADMSG
+				: 1;
 	}
 }

@@ -8,6 +8,7 @@
 #ifndef LAUNCH_LINK_VIEW_H
 #define LAUNCH_LINK_VIEW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct link_view;
@@ -20,6 +21,9 @@ void link_view_free(struct link_view *view);
 /* How many interfaces there are, with the loopback. */
 size_t link_view_interfaces(const struct link_view *view);
 
+/* One of its lines, word for word. */
+bool link_view_has(const struct link_view *view, const char *line);
+
 /* 0 if nothing differs, else -EBADMSG and what does. */
 int link_view_compare(const struct link_view *was, const struct link_view *is,
 		      char *reterr, size_t cap);
@@ -28,7 +32,7 @@ int link_view_compare(const struct link_view *was, const struct link_view *is,
 int link_view_listen(int fd);
 /* Takes what there is to be read. 0 if there was nothing; 1 if there is reason
  * to look again; -EBADMSG if something was not as in @was, which may be over by
- * now, and what; or -errno. */
+ * now, and what; or -errno. @was NULL: nothing was. */
 int link_view_changed(int fd, const struct link_view *was, char *reterr,
 		      size_t cap);
 

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "policy/ceiling.h"
 #include "policy/rule.h"
 
 static const struct rule *covering(const struct literal_list *list,
@@ -78,10 +79,9 @@ static bool is_forbidden(const struct policy *policy, const struct rule *rule,
 	       (ip_special(ip) || is_v4_in_disguise(ip));
 }
 
-struct verdict policy_check_address(const struct policy *policy,
-				    const struct rule *rule,
-				    const struct ip *ip,
-				    const struct cidr *uplink, size_t n)
+static struct verdict check_alone(const struct policy *policy,
+				  const struct rule *rule, const struct ip *ip,
+				  const struct cidr *uplink, size_t n)
 {
 	const struct rule *denied = denied_address(policy, ip);
 
@@ -98,4 +98,31 @@ struct verdict policy_check_address(const struct policy *policy,
 		return (struct verdict){ .reason = REASON_DENY_RULE,
 					 .rule = denied };
 	return (struct verdict){ true, REASON_OBSERVE, rule, REASON_DENY_RULE };
+}
+
+/* Each permits by its own rule: what one of them names is not named by the
+ * other. */
+struct verdict policy_check_address(const struct policy *policy,
+				    const struct rule *rule,
+				    const struct ip *ip,
+				    const struct cidr *uplink, size_t n)
+{
+	struct verdict own, over;
+	struct rule_sides of;
+
+	if (!policy->ceiling)
+		return check_alone(policy, rule, ip, uplink, n);
+	of = rule_sides(rule);
+	own = check_alone(policy, of.user, ip, uplink, n);
+	if (!own.allow)
+		return own;
+	over = check_alone(ceiling_policy(policy->ceiling), of.ceiling, ip,
+			   uplink, n);
+	if (!over.allow) {
+		if (!over.rule)
+			over.rule = ceiling_default(policy->ceiling);
+		return over;
+	}
+	own.rule = rule;
+	return own;
 }

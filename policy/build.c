@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "policy/ceiling.h"
 #include "policy/digest.h"
 #include "policy/part.h"
 #include "policy/presets.h"
@@ -247,6 +248,23 @@ static int add_file(struct draft *draft, const char *origin,
 	return 0;
 }
 
+static int build(const void *data, size_t len, bool is_ceiling,
+		 struct policy **ret_policy, struct policy_error *reterr);
+
+static int add_ceiling(struct draft *draft, const char *origin,
+		       const struct part *part)
+{
+	int ret;
+
+	if (draft->is_ceiling || draft->ceiling)
+		return bundle_fault(draft);
+	ret = build(part->text, part->len, true, &draft->ceiling, draft->err);
+	if (ret < 0)
+		return ret;
+	draft->ceiling_origin = strdup(origin);
+	return draft->ceiling_origin ? 0 : -ENOMEM;
+}
+
 static int add_part(struct draft *draft, const struct part *part)
 {
 	AUTO_FREE char *origin = strndup(part->origin, part->origin_len);
@@ -256,6 +274,8 @@ static int add_part(struct draft *draft, const struct part *part)
 		return -ENOMEM;
 	if (part->kind == BUNDLE_FILE)
 		return add_file(draft, origin, part);
+	if (part->kind == BUNDLE_CEILING)
+		return add_ceiling(draft, origin, part);
 	if (part->kind == BUNDLE_INCLUDED || part->kind == BUNDLE_LIST)
 		return 0; /* found where it is named */
 	/* Options are short, and C strings by birth. */
@@ -325,6 +345,8 @@ static void drop_draft(struct draft *draft)
 {
 	for (size_t i = 0; i < draft->files; i++)
 		free(draft->loaded[i]);
+	policy_unref(draft->ceiling);
+	free(draft->ceiling_origin);
 }
 
 static void drop_policy(struct policy **policy)
@@ -332,8 +354,35 @@ static void drop_policy(struct policy **policy)
 	policy_unref(*policy);
 }
 
-int policy_build(const void *data, size_t len, struct policy **ret_policy,
-		 struct policy_error *reterr)
+/* Its whole use is that it can't be relaxed. */
+static int no_observing(const struct draft *draft)
+{
+	if (!draft->is_ceiling || !draft->policy->observes)
+		return 0;
+	snprintf(draft->err->text, sizeof(draft->err->text),
+		 "a ceiling enforces: take 'mode: observe' out of it, and put "
+		 "it in the policies below");
+	return -EINVAL;
+}
+
+static int go_below(struct draft *draft)
+{
+	int ret;
+
+	if (!draft->ceiling)
+		return 0;
+	ret = ceiling_attach(draft->policy, STEAL(draft->ceiling),
+			     draft->ceiling_origin);
+	if (ret != -EFBIG)
+		return ret;
+	snprintf(draft->err->text, sizeof(draft->err->text),
+		 "too many address ranges of the policy are within ranges of "
+		 "the ceiling, use larger ones");
+	return -EINVAL;
+}
+
+static int build(const void *data, size_t len, bool is_ceiling,
+		 struct policy **ret_policy, struct policy_error *reterr)
 {
 	__attribute__((cleanup(drop_policy))) struct policy *policy =
 		calloc(1, sizeof(*policy));
@@ -342,6 +391,7 @@ int policy_build(const void *data, size_t len, struct policy **ret_policy,
 		.err = reterr,
 		.bundle = data,
 		.bundle_len = len,
+		.is_ceiling = is_ceiling,
 	};
 	int ret;
 
@@ -353,9 +403,19 @@ int policy_build(const void *data, size_t len, struct policy **ret_policy,
 	if (ret == 0)
 		ret = apply(&draft);
 	if (ret == 0)
+		ret = no_observing(&draft);
+	if (ret == 0)
 		ret = index_build(policy);
+	if (ret == 0)
+		ret = go_below(&draft);
 	if (ret < 0)
 		return ret;
 	*ret_policy = STEAL(policy);
 	return 0;
+}
+
+int policy_build(const void *data, size_t len, struct policy **ret_policy,
+		 struct policy_error *reterr)
+{
+	return build(data, len, false, ret_policy, reterr);
 }

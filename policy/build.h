@@ -51,6 +51,9 @@ struct draft {
 	size_t files, loads, lists;
 	unsigned budgets;
 	bool any_file, observe;
+	bool is_ceiling;
+	struct policy *ceiling; /* NULL: none yet */
+	char *ceiling_origin;
 	struct settings settings; /* of all files side by side */
 };
 

@@ -6,14 +6,19 @@
 #include "policy/bundle.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "base/wire.h"
 #include "policy/part.h"
 
 #define HEAD_LEN 7
+/* Of a bundle that somebody sent. */
+#define PARTS_MAX	4096
+#define ORIGIN_TEXT_MAX 4096
 
 void bundle_free(struct bundle *bundle)
 {
@@ -82,4 +87,80 @@ bool bundle_file(const struct bundle *bundle, size_t i, char *buf, size_t cap)
 		return true;
 	}
 	return false;
+}
+
+/* 0 if it is whole and none of its parts is a ceiling. */
+static int expect_plain(const struct bundle *bundle)
+{
+	struct wire parts = wire_of(bundle->data, bundle->len);
+	struct part part;
+
+	while (parts.left)
+		if (!part_next(&parts, &part) || part.kind == BUNDLE_CEILING)
+			return -EINVAL;
+	return 0;
+}
+
+int bundle_add_ceiling(struct bundle *bundle, const struct bundle *ceiling,
+		       const char *origin)
+{
+	if (expect_plain(bundle) < 0 || expect_plain(ceiling) < 0)
+		return -EINVAL;
+	return bundle_add(bundle, BUNDLE_CEILING, origin,
+			  (const char *)ceiling->data, ceiling->len);
+}
+
+/* Words for an eye, and none that stand for the ceiling in a record. */
+static bool is_origin(const struct part *part)
+{
+	AUTO_FREE char *origin = NULL;
+	bool bad;
+
+	if (!part->origin_len || part->origin_len > ORIGIN_TEXT_MAX ||
+	    memchr(part->origin, '\0', part->origin_len))
+		return false;
+	origin = strndup(part->origin, part->origin_len);
+	if (!origin || strncmp(origin, "ceiling", 7) == 0)
+		return false;
+	for (const char *at = origin; *at;) {
+		at += text_next(at, &bad);
+		if (bad)
+			return false;
+	}
+	return true;
+}
+
+static const char *sent_fault(const struct bundle *bundle)
+{
+	struct wire parts = wire_of(bundle->data, bundle->len);
+	struct part part;
+	size_t n = 0;
+
+	if (bundle->len > BUNDLE_MAX)
+		return "it is too large";
+	while (parts.left) {
+		if (!part_next(&parts, &part))
+			return "it is damaged";
+		if (part.kind == BUNDLE_CEILING)
+			return "only who runs this machine sets a ceiling";
+		if (part.kind < BUNDLE_FILE || part.kind > BUNDLE_LIST)
+			return "it has a part of a kind unknown here";
+		if (++n > PARTS_MAX)
+			return "it has too many parts";
+		if (!is_origin(&part))
+			return "a file's name in it is empty, can't be shown, "
+			       "or begins with \"ceiling\"";
+	}
+	return NULL;
+}
+
+int bundle_check_sent(const struct bundle *bundle, struct policy_error *reterr)
+{
+	const char *fault = sent_fault(bundle);
+
+	if (!fault)
+		return 0;
+	snprintf(reterr->text, sizeof(reterr->text), "policy bundle: %s",
+		 fault);
+	return -EINVAL;
 }

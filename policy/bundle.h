@@ -23,6 +23,7 @@ enum bundle_kind {
 	BUNDLE_OBSERVE,	 /* no text: as if by `mode: observe` */
 	BUNDLE_INCLUDED, /* YAML that a file extends; origin: its path */
 	BUNDLE_LIST,	 /* names that a file denies; origin: its path */
+	BUNDLE_CEILING,	 /* a whole bundle, above this one; origin: its path */
 };
 
 struct bundle {
@@ -58,6 +59,17 @@ int bundle_add_again(struct bundle *bundle, const char *path,
 int bundle_add_policy_text(struct bundle *bundle, const char *origin,
 			   const char *text, size_t len,
 			   struct policy_error *reterr);
+
+/* Puts @bundle below @ceiling, which came from @origin: its policy allows then
+ * only what both allow (policy/policy.h). 0, -EFBIG, -ENOMEM, or -EINVAL if
+ * either has a ceiling, or @ceiling is damaged. */
+int bundle_add_ceiling(struct bundle *bundle, const struct bundle *ceiling,
+		       const char *origin);
+
+/* May @bundle, which somebody sent, be built and added to? It has to be whole,
+ * without a ceiling, and its origins words that can be shown. Whether it is a
+ * policy is policy_build()'s to say. 0, or -EINVAL and @reterr. */
+int bundle_check_sent(const struct bundle *bundle, struct policy_error *reterr);
 
 /* The @i-th file that the bundle came from, for hiding it from a sandbox;
  * returns false past the end. @buf holds @cap bytes. */

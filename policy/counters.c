@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "policy/ceiling.h"
 
 #define RULE_ROWS 1024
 
@@ -259,27 +260,40 @@ static bool has_budget(const struct rule *rule)
 	return rule && (rule_budget(rule, UP) || rule_budget(rule, DOWN));
 }
 
+static int meter_rule(struct counters *counters, const struct rule *rule,
+		      unsigned which, struct meters *meters)
+{
+	struct row *row;
+
+	if (!has_budget(rule))
+		return 0;
+	row = find_or_make(counters, rule_key(rule));
+	if (!row)
+		return -ENOSPC;
+	for (unsigned d = 0; d < 2; d++) {
+		struct meter *at = &meters->at[d][which];
+
+		at->used = &row->used[d];
+		at->limit = rule_budget(rule, (enum direction)d);
+	}
+	return 0;
+}
+
 int counters_meters(struct counters *counters, const struct limits *limits,
 		    const struct rule *rule, struct meters *ret_meters)
 {
+	const struct rule_sides of = rule_sides(rule);
 	struct meters meters = { 0 };
-	struct row *row = NULL;
 
-	if (has_budget(rule)) {
-		row = find_or_make(counters, rule_key(rule));
-		if (!row)
-			return -ENOSPC;
-	}
 	for (unsigned d = 0; d < 2; d++) {
-		struct meter *at = meters.at[d];
+		struct meter *at = &meters.at[d][METER_SESSION];
 
-		at[METER_SESSION].used = &counters->area->session[d];
-		at[METER_SESSION].limit = limits->budget[d];
-		if (!row)
-			continue;
-		at[METER_RULE].used = &row->used[d];
-		at[METER_RULE].limit = rule_budget(rule, (enum direction)d);
+		at->used = &counters->area->session[d];
+		at->limit = limits->budget[d];
 	}
+	if (meter_rule(counters, of.user, METER_RULE, &meters) < 0 ||
+	    meter_rule(counters, of.ceiling, METER_CEILING, &meters) < 0)
+		return -ENOSPC;
 	*ret_meters = meters;
 	return 0;
 }

@@ -6,10 +6,12 @@
  *
  *	judge()		 what the rules say: deny first, then the most specific
  *			 pattern, then `default: public`
- *	policy_decide()	 and what is left of it where a policy only observes
+ *	decide_alone()	 and what is left of it where a policy only observes
+ *	policy_decide()	 and what is left of that below a ceiling
  */
 #include <string.h>
 
+#include "policy/ceiling.h"
 #include "policy/nameset.h"
 #include "policy/path.h"
 #include "policy/rule.h"
@@ -289,8 +291,8 @@ static struct verdict judge(const struct policy *policy,
 	return refuse(REASON_NO_NAME, NULL);
 }
 
-struct verdict policy_decide(const struct policy *policy,
-			     const struct question *question)
+struct verdict decide_alone(const struct policy *policy,
+			    const struct question *question)
 {
 	struct verdict verdict = judge(policy, question);
 
@@ -298,4 +300,14 @@ struct verdict policy_decide(const struct policy *policy,
 		return verdict;
 	return (struct verdict){ true, REASON_OBSERVE, verdict.rule,
 				 verdict.reason };
+}
+
+struct verdict policy_decide(const struct policy *policy,
+			     const struct question *question)
+{
+	struct verdict verdict = decide_alone(policy, question);
+
+	if (verdict.allow && policy->ceiling)
+		return ceiling_decide(policy, question, &verdict);
+	return verdict;
 }

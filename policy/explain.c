@@ -41,7 +41,8 @@ const struct rule *policy_rule(const struct policy *policy, size_t i)
 static enum spoken required(const struct verdict *verdict, uint16_t port)
 {
 	/* A rule that was only observed has no say in what it refuses. */
-	bool says = verdict->rule && verdict->reason == REASON_RULE;
+	bool says = verdict->rule && (verdict->reason == REASON_RULE ||
+				      rule_is_joint(verdict->rule));
 
 	switch (says ? verdict->rule->wanted : WANTED_DEFAULT) {
 	case WANTED_TLS:
@@ -66,13 +67,11 @@ static void refuse(struct explain_row *row, const char *remark)
 
 static void agree(struct explain_row *row, const struct inquiry *inquiry)
 {
-	const struct rule *rule = row->verdict.rule;
 	enum spoken wanted = required(&row->verdict, row->port);
 	enum spoken spoken =
 		row->door == DOOR_HTTP ? SPOKEN_HTTP : inquiry->spoken;
 
-	if (inquiry->websocket && row->verdict.allow && rule &&
-	    row->verdict.reason == REASON_RULE && rule_judges_requests(rule)) {
+	if (inquiry->websocket && verdict_judges_requests(&row->verdict)) {
 		refuse(row, "no websockets where each request is judged");
 		return;
 	}

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "policy/ceiling.h"
 #include "policy/rule.h"
 
 static int compare_index(const struct rule *a, const struct rule *b)
@@ -343,11 +344,35 @@ static int list_parents(struct policy *policy)
 	return 0;
 }
 
-bool policy_has_below(const struct policy *policy, const char *host)
+static bool is_parent(const struct policy *policy, const char *host)
 {
 	return policy->parent_count &&
 	       bsearch(&host, policy->parent, policy->parent_count,
 		       sizeof(*policy->parent), compare_text);
+}
+
+/* May a name below @host be allowed, by whatever words? */
+static bool may_have_below(const struct policy *policy, const char *host)
+{
+	struct cover cover = { .at = host };
+	struct group group;
+
+	if (policy->observes || policy->is_public || is_parent(policy, host))
+		return true;
+	while (index_next(&policy->allow, &cover, &group))
+		if (group.at[0]->wildcard)
+			return true;
+	return false;
+}
+
+bool policy_has_below(const struct policy *policy, const char *host)
+{
+	if (!policy->ceiling)
+		return is_parent(policy, host);
+	return may_have_below(policy, host) &&
+	       may_have_below(ceiling_policy(policy->ceiling), host) &&
+	       (is_parent(policy, host) ||
+		is_parent(ceiling_policy(policy->ceiling), host));
 }
 
 int index_build(struct policy *policy)

@@ -17,7 +17,7 @@ struct meter {
 	uint64_t limit; /* 0: none */
 };
 
-enum { METER_SESSION, METER_RULE, METERS };
+enum { METER_SESSION, METER_RULE, METER_CEILING, METERS };
 
 struct meters {
 	struct meter at[2][METERS]; /* by direction */

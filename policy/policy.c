@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/ceiling.h"
 #include "policy/nameset.h"
 #include "policy/rule.h"
 
@@ -70,6 +71,7 @@ void policy_unref(struct policy *policy)
 	free(policy->parent);
 	free(policy->permit);
 	free(policy->name);
+	ceiling_free(policy->ceiling);
 	free(policy);
 }
 
@@ -78,6 +80,9 @@ bool policy_literal(const struct policy *policy, size_t i, struct cidr *ret,
 {
 	const struct rule_list *list = &policy->allow_literal.rules;
 
+	if (policy->ceiling)
+		return ceiling_literal(policy->ceiling, i, ret, ret_ports,
+				       ret_count);
 	if (i >= list->count)
 		return false;
 	*ret = list->at[i]->literal;
@@ -105,6 +110,10 @@ int64_t policy_next_expiry(const struct policy *policy, int64_t now_s)
 {
 	int64_t next = 0;
 
+	if (policy->ceiling)
+		next = policy_next_expiry(ceiling_policy(policy->ceiling),
+					  now_s);
+
 	for (size_t i = 0; i < policy->all.count; i++) {
 		int64_t at = policy->all.at[i]->expires_s;
 
@@ -121,7 +130,8 @@ bool policy_observes(const struct policy *policy)
 
 bool policy_is_public(const struct policy *policy)
 {
-	return policy->is_public;
+	return policy->is_public &&
+	       (!policy->ceiling || ceiling_policy(policy->ceiling)->is_public);
 }
 
 bool policy_answers_real(const struct policy *policy)
@@ -169,6 +179,23 @@ bool rule_is_wildcard(const struct rule *rule)
 	return rule->wildcard;
 }
 
+const char *rule_wildcard(const struct rule *rule)
+{
+	if (rule_is_joint(rule))
+		return rule->wide;
+	return rule->wildcard ? rule->text : NULL;
+}
+
+bool rule_is_joint(const struct rule *rule)
+{
+	return rule->user_side || rule->ceiling_side;
+}
+
+bool rule_of_ceiling(const struct rule *rule)
+{
+	return rule->of_ceiling;
+}
+
 unsigned rule_index(const struct rule *rule)
 {
 	return rule->index;
@@ -207,6 +234,9 @@ uint64_t rule_key(const struct rule *rule)
 		hash = fnv(hash, range, sizeof(range));
 	}
 	hash = fnv_texts(fnv_texts(hash, &rule->methods), &rule->paths);
+	/* Its budget is another one. */
+	if (rule->of_ceiling)
+		hash = fnv(hash, "ceiling", 7);
 	return hash ? hash : 1;
 }
 
@@ -218,6 +248,24 @@ enum wanted rule_wanted(const struct rule *rule)
 bool rule_judges_requests(const struct rule *rule)
 {
 	return rule->methods.count || rule->paths.count;
+}
+
+bool verdict_judges_requests(const struct verdict *verdict)
+{
+	const struct rule *rule = verdict->allow ? verdict->rule : NULL;
+
+	if (rule && verdict->reason != REASON_RULE)
+		rule = rule_sides(rule).ceiling;
+	return rule && rule_judges_requests(rule);
+}
+
+bool verdict_has_rule(const struct verdict *verdict)
+{
+	if (!verdict->allow || !verdict->rule)
+		return false;
+	return verdict->reason == REASON_RULE ||
+	       verdict->observed == REASON_METHOD ||
+	       verdict->observed == REASON_PATH || rule_is_joint(verdict->rule);
 }
 
 const struct endpoint *rule_connect(const struct rule *rule)

@@ -97,7 +97,13 @@ void policy_unref(struct policy *policy);
  * it add up, those for shorter patterns have no say. With `default: public` a
  * name that no rule allows may be reached on 443 (REASON_PUBLIC, no rule). With
  * `mode: observe` what the policy's own words refuse is allowed, with
- * REASON_OBSERVE, and .observed says why it would be refused. */
+ * REASON_OBSERVE, and .observed says why it would be refused.
+ *
+ * Below a ceiling (BUNDLE_CEILING) only what both allow is allowed, and all
+ * other answers are of both too: ports and ranges that both have, the smaller
+ * limits, the stricter log, the ceiling's name servers if it names any. What
+ * only the ceiling refuses has its reason and its rule, whose origin begins
+ * with "ceiling ". Name, rules and mode are those of the policy itself. */
 struct verdict policy_decide(const struct policy *policy,
 			     const struct question *question);
 
@@ -149,6 +155,10 @@ const char *rule_origin(const struct rule *rule);
 /* "*.example.com": as written. */
 const char *rule_text(const struct rule *rule);
 bool rule_is_wildcard(const struct rule *rule);
+/* The wildcard by which the names that it allows are counted; NULL: none. */
+const char *rule_wildcard(const struct rule *rule);
+/* Is it of the ceiling, so that no policy of the user's can change it? */
+bool rule_of_ceiling(const struct rule *rule);
 /* A small number, stable for one policy: an index for per-rule counts. */
 unsigned rule_index(const struct rule *rule);
 /* The same for a rule of the same pattern, ports, methods and paths in whatever
@@ -160,6 +170,12 @@ enum wanted rule_wanted(const struct rule *rule);
 /* Does it have methods or paths? Then every byte must be of requests that were
  * judged: no websockets. */
 bool rule_judges_requests(const struct rule *rule);
+/* Does a rule that enforces judge each request of what @verdict allows? */
+bool verdict_judges_requests(const struct verdict *verdict);
+/* Does the verdict's rule say how the connection has to be, and where it goes?
+ * Not one that would have refused it and is only observed; but a ceiling's
+ * holds. A method or path is only looked at once host, port and door fit. */
+bool verdict_has_rule(const struct verdict *verdict);
 /* Where to go instead of resolving the name; NULL: resolve it. The address
  * needs no check but that it is not ours (`connect`). */
 const struct endpoint *rule_connect(const struct rule *rule);

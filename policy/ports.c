@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/ceiling.h"
 #include "policy/rule.h"
 
 #define PORTS_ALL 65536
@@ -148,7 +149,7 @@ static void mark_allowed(uint64_t *map, const struct policy *policy,
 				    .door = DOOR_TRANSPARENT,
 				    .now_s = now_s };
 	if (policy->is_public &&
-	    policy_decide(policy, &q).reason == REASON_PUBLIC)
+	    decide_alone(policy, &q).reason == REASON_PUBLIC)
 		mark(map, &tls, true);
 }
 
@@ -169,18 +170,30 @@ static void mark_denied(uint64_t *map, const struct policy *policy,
 			mark_rule(map, group.at[i], false);
 }
 
-size_t policy_ports(const struct policy *policy, const char *host,
-		    int64_t now_s, struct port_range *ret_range, size_t max)
+static void map_ports(uint64_t *map, const struct policy *policy,
+		      const char *host, int64_t now_s)
 {
 	static const struct port_range every = { 1, 65535 };
-	uint64_t map[WORDS] = { 0 };
-	size_t n = 0;
 
 	if (policy->observes) {
 		mark(map, &every, true);
-	} else {
-		mark_allowed(map, policy, host, now_s);
-		mark_denied(map, policy, host);
+		return;
+	}
+	mark_allowed(map, policy, host, now_s);
+	mark_denied(map, policy, host);
+}
+
+size_t policy_ports(const struct policy *policy, const char *host,
+		    int64_t now_s, struct port_range *ret_range, size_t max)
+{
+	uint64_t map[WORDS] = { 0 }, over[WORDS] = { 0 };
+	size_t n = 0;
+
+	map_ports(map, policy, host, now_s);
+	if (policy->ceiling) {
+		map_ports(over, ceiling_policy(policy->ceiling), host, now_s);
+		for (size_t i = 0; i < WORDS; i++)
+			map[i] &= over[i];
 	}
 	for (unsigned port = seek(map, 1, true); port < PORTS_ALL && n < max;) {
 		unsigned end = seek(map, port, false);

@@ -207,6 +207,10 @@ static const char *fixed_hint(enum reason reason)
 	}
 }
 
+const char reason_ceiling_hint[] =
+	"a ceiling of this machine's operator refuses it, whatever the policy "
+	"says: ask who runs the machine";
+
 char *reason_hint(enum reason reason, const char *host, uint16_t port,
 		  char *buf, size_t cap)
 {

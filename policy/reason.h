@@ -59,6 +59,9 @@ struct reason_info {
 const struct reason_info *reason_info(enum reason reason);
 const char *reason_word(enum reason reason);
 
+/* The hint where not the policy refused, but its ceiling. */
+extern const char reason_ceiling_hint[];
+
 /* One line that says how to allow what was refused, for people: e.g. "add
  * --allow api.example.com, or a rule for it to the policy". @host may be NULL.
  * Returns @buf, always terminated. */

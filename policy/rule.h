@@ -52,6 +52,11 @@ struct rule {
 	/* Of the first rule of a pattern: the one that answers for all of them
 	 * where there is no port, in DNS. Set by index_build(). */
 	struct rule *lead;
+	bool of_ceiling; /* see policy/ceiling.h */
+	/* Of a joint: the rules that have a say. The wildcard that names are
+	 * counted by, or NULL. */
+	const struct rule *user_side, *ceiling_side;
+	const char *wide;
 };
 
 struct rule_list {
@@ -92,6 +97,7 @@ struct policy {
 	uint16_t upstream_port[UPSTREAM_MAX];
 	size_t upstream_count;
 	bool upstream_system;
+	struct ceiling *ceiling; /* NULL: none */
 };
 
 /* Rules of one pattern. */
@@ -110,6 +116,8 @@ void rule_free(struct rule *rule);
 bool rule_has_port(const struct rule *rule, uint16_t port);
 bool rule_has_door(const struct rule *rule, enum door door);
 bool rule_expired(const struct rule *rule, int64_t now_s);
+/* Is it of a user's policy and its ceiling? */
+bool rule_is_joint(const struct rule *rule);
 void texts_free(struct texts *texts);
 
 /* The deny rule or list that names @host; without a port (DNS) only one for
@@ -123,6 +131,10 @@ const struct rule *denied_address(const struct policy *policy,
  * connects to none. */
 const struct rule *denied_service(const struct policy *policy,
 				  const struct rule *rule);
+
+/* What @policy says without its ceiling. */
+struct verdict decide_alone(const struct policy *policy,
+			    const struct question *question);
 
 bool is_v4_in_disguise(const struct ip *ip);
 

@@ -20,8 +20,7 @@ static const char *request_fault(const struct flow *flow,
 	*reterr = REASON_PROTOCOL;
 	if (wanted_of(verdict, flow->port) == WANTED_TLS)
 		return "plain HTTP where TLS is wanted";
-	if (verdict->reason != REASON_RULE ||
-	    !rule_judges_requests(verdict->rule))
+	if (!verdict_judges_requests(verdict))
 		return NULL;
 	if (flow->websocket)
 		return "a websocket where each request is judged";

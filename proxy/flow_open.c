@@ -277,6 +277,9 @@ static struct verdict decide(struct flow *flow, struct sandbox *sandbox,
 	struct verdict verdict = flow_judge(flow, flow->policy, reterr);
 	enum reason reason = REASON_RULE;
 
+	if (!verdict.allow && !*reterr && verdict.rule &&
+	    rule_of_ceiling(verdict.rule))
+		*reterr = "by the ceiling of this machine's operator";
 	if (!verdict.allow)
 		return verdict;
 	if (flow->another &&

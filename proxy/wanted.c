@@ -13,16 +13,6 @@ enum wanted wanted_on(enum wanted wanted, uint16_t port)
 	return wanted;
 }
 
-/* A method or path is only looked at once host, port and door fit. */
-bool verdict_has_rule(const struct verdict *verdict)
-{
-	if (!verdict->allow || !verdict->rule)
-		return false;
-	return verdict->reason == REASON_RULE ||
-	       verdict->observed == REASON_METHOD ||
-	       verdict->observed == REASON_PATH;
-}
-
 enum wanted wanted_of(const struct verdict *verdict, uint16_t port)
 {
 	if (verdict_has_rule(verdict))

@@ -21,8 +21,4 @@ enum wanted wanted_of(const struct verdict *verdict, uint16_t port);
 enum wanted wanted_ahead(const struct policy *policy,
 			 const struct question *question);
 
-/* Is the rule of @verdict about this very host and port, so that what it says
- * beside that (where to connect, what is judged) holds? */
-bool verdict_has_rule(const struct verdict *verdict);
-
 #endif

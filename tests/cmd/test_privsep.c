@@ -49,6 +49,21 @@ static const struct {
 	{ MSG_GATE_PUBLISH, sizeof(struct msg_publish), false },
 	{ MSG_GATE_WITHDRAW, sizeof(struct msg_publish), false },
 	{ MSG_GATE_RELOADED, sizeof(struct msg_reloaded), false },
+	{ MSG_KEEP_START, sizeof(struct msg_keep_start), true },
+	{ MSG_KEEP_LEASES, 0, true },
+	{ MSG_KEEP_NETNS, 0, true },
+	{ MSG_KEEP_GO, 0, false },
+	{ MSG_KEEP_POLICY, sizeof(struct msg_gate_policy), true },
+	{ MSG_KEEP_FORWARD, sizeof(struct msg_keep_forward), true },
+	{ MSG_KEEP_STATS, 0, false },
+	{ MSG_KEEP_END, sizeof(struct msg_keep_end), false },
+	{ MSG_KEEP_READY, sizeof(struct msg_keep_ready), false },
+	{ MSG_KEEP_DONE, sizeof(struct msg_keep_done), false },
+	{ MSG_KEEP_COUNTS, sizeof(struct msg_keep_counts), false },
+	{ MSG_KEEP_FAILED, sizeof(struct msg_keep_failed), false },
+	{ MSG_KEEP_ENDED, sizeof(struct msg_keep_ended), false },
+	{ MSG_LEDGER_SUMS, 0, false },
+	{ MSG_LEDGER_SUMS_ARE, sizeof(struct msg_ledger_sums), false },
 };
 
 static int sock[2];
@@ -73,6 +88,11 @@ static void fill(enum msg_type type, struct msg *msg)
 	memset(msg, 0, sizeof(*msg));
 	if (type == MSG_GATE_PUBLISH || type == MSG_GATE_WITHDRAW)
 		msg->publish.dst = (struct cidr){ ip_v4(0xc6120001), 32 };
+	if (type == MSG_KEEP_START)
+		msg->keep_start.ip = msg->keep_start.gateway =
+			ip_v4(0xc6130001);
+	if (type == MSG_KEEP_FORWARD)
+		msg->keep_forward.port = 80;
 	if (type == MSG_TALLY_ROW)
 		memset(msg->tally_row.host, 'h', HOST_MAX);
 	if (type == MSG_GATE_PUBLISHED)
@@ -214,6 +234,27 @@ static void assert_refused(enum msg_type type, const struct msg *msg,
 		assert_refused(type, &msg, sizeof(msg.field), fd); \
 	} while (0)
 
+static void test_wrong_contents_keep(void **state)
+{
+	(void)state;
+	REFUSED(MSG_KEEP_START, keep_start, true,
+		memset(msg.keep_start.name, 'x', 64));
+	REFUSED(MSG_KEEP_START, keep_start, true,
+		memset(msg.keep_start.log_dir, 'x', 1024));
+	REFUSED(MSG_KEEP_START, keep_start, true,
+		msg.keep_start.link = KEEP_LINK_JOIN + 1);
+	REFUSED(MSG_KEEP_START, keep_start, true, msg.keep_start.ip.len = 0);
+	REFUSED(MSG_KEEP_START, keep_start, true, msg.keep_start.bits = 33);
+	REFUSED(MSG_KEEP_FORWARD, keep_forward, true,
+		msg.keep_forward.port = 0);
+	REFUSED(MSG_KEEP_END, keep_end, false,
+		msg.keep_end.ended = ENDED_FAILED + 1);
+	REFUSED(MSG_KEEP_DONE, keep_done, false, msg.keep_done.status = 1);
+	REFUSED(MSG_KEEP_FAILED, keep_failed, false,
+		memset(msg.keep_failed.text, 'x', 512));
+	REFUSED(MSG_KEEP_ENDED, keep_ended, false, msg.keep_ended.whole = 2);
+}
+
 static void test_wrong_contents(void **state)
 {
 	(void)state;
@@ -260,7 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_every_type),	   TEST(test_send_refuses),
 		TEST(test_ends),	   TEST(test_wrong_size_or_fds),
-		TEST(test_wrong_contents),
+		TEST(test_wrong_contents), TEST(test_wrong_contents_keep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,37 @@ static const struct {
 	{ BUNDLE_PERMIT, "10.0.0.0/8" },
 };
 
+static const char ceiling_text[] =
+	"version: 1\nallow: ['*.test', {address: 10.1.0.0/16, ports: [1]}]\n";
+
+static void put_below(struct bundle *bundle)
+{
+	struct bundle ceiling = { 0 };
+
+	assert_int_equal(bundle_add(&ceiling, BUNDLE_FILE, "c", ceiling_text,
+				    sizeof(ceiling_text) - 1),
+			 0);
+	assert_int_equal(bundle_add_ceiling(bundle, &ceiling, "c"), 0);
+	bundle_free(&ceiling);
+}
+
+/* A verdict that needs memory and has none is a refusal, not for good. */
+static void check_joint(const struct policy *policy)
+{
+	const struct question q = { .host = "a.test",
+				    .port = 443,
+				    .door = DOOR_CONNECT };
+
+	for (calls_left = 0; calls_left < 2;) {
+		long n = calls_left;
+
+		assert_false(policy_decide(policy, &q).allow);
+		calls_left = n + 1;
+	}
+	calls_left = -1;
+	assert_true(policy_decide(policy, &q).allow);
+}
+
 static void test_every_allocation(void **state)
 {
 	struct bundle bundle = { 0 };
@@ -91,6 +122,7 @@ static void test_every_allocation(void **state)
 					    parts[i].text,
 					    strlen(parts[i].text)),
 				 0);
+	put_below(&bundle);
 	do {
 		calls_left = n++;
 		ret = policy_build(bundle.data, bundle.len, &policy, &err);
@@ -102,6 +134,7 @@ static void test_every_allocation(void **state)
 	} while (ret != 0 && n < 10000);
 	assert_int_equal(ret, 0);
 	assert_true(n > 50);
+	check_joint(policy);
 	policy_unref(policy);
 
 	/* A bundle that cannot grow stays what it was. */

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * client_call.c - see client_call.h. What the daemon says is shown as text:
+ * log.h and print.h take out what a terminal would obey.
+ */
+#include "cmd/client_call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/client.h"
+#include "cmd/command.h"
+#include "cmd/daemon.h"
+
+#define THERE_MS 2000
+
+const char *client_socket(const char *named)
+{
+	const char *env = getenv(CLIENT_SOCKET_ENV);
+
+	if (named)
+		return named;
+	return env && *env ? env : DAEMON_SOCKET;
+}
+
+static _Noreturn void no_daemon(const char *socket, int err, const char *why)
+{
+	switch (err) {
+	case -ENOENT:
+	case -ECONNREFUSED:
+		die(EXIT_SALLYPORT,
+		    "no daemon answers at %s\nTry `sudo systemctl start "
+		    "sallyport`; `sallyport run` needs none.",
+		    socket);
+	case -EACCES:
+	case -EPERM:
+		die(EXIT_SALLYPORT,
+		    "%s: %s\nRoot and members of group sallyport may use the "
+		    "daemon; `sallyport run` needs none.",
+		    socket, why);
+	default:
+		die(EXIT_SALLYPORT, "the daemon at %s: %s", socket, why);
+	}
+}
+
+/* --- asking -------------------------------------------------------------- */
+
+static void path_of(const struct client_call *call, char *buf, size_t cap)
+{
+	int len;
+
+	if (call->name)
+		len = snprintf(buf, cap, "/v1/sandboxes/%s%s", call->name,
+			       call->path ? call->path : "");
+	else
+		len = snprintf(buf, cap, "%s", call->path);
+	if (len < 0 || (size_t)len >= cap)
+		die(EXIT_SALLYPORT, "the path of the request is too long");
+}
+
+static json_t *read_json(const struct client_reply *reply)
+{
+	json_t *json = json_loadb(reply->body, reply->len,
+				  JSON_REJECT_DUPLICATES, NULL);
+
+	if (json_is_object(json))
+		return json;
+	json_decref(json);
+	return NULL;
+}
+
+json_t *client_ask_json(const struct client_call *call, int *ret_status)
+{
+	AUTO_FREE char *body =
+		call->body ? json_dumps(call->body, JSON_COMPACT) : NULL;
+	char path[512], why[256];
+	struct client_request request = { .socket = call->socket,
+					  .method = call->method,
+					  .path = path,
+					  .body = body,
+					  .len = body ? strlen(body) : 0,
+					  .timeout_ms = CLIENT_TIMEOUT_MS };
+	struct client_reply reply = { 0 };
+	json_t *json;
+	int err;
+
+	if (call->body && !body)
+		die(EXIT_SALLYPORT, "out of memory");
+	path_of(call, path, sizeof(path));
+	err = client_ask(&request, &reply, why, sizeof(why));
+	if (err)
+		no_daemon(call->socket, err, why);
+	json = read_json(&reply);
+	*ret_status = reply.status;
+	client_reply_free(&reply);
+	if (!json)
+		die(EXIT_SALLYPORT,
+		    "the daemon at %s answers %d, and nothing that can be read",
+		    call->socket, *ret_status);
+	return json;
+}
+
+void client_complain(const char *name, const json_t *answer, int status)
+{
+	const char *error = client_text(answer, "error");
+	const char *hint = client_text(answer, "hint");
+	char text[64];
+
+	snprintf(text, sizeof(text), "the daemon answers %d", status);
+	log_err("%s%s%s%s%s", name ? name : "", name ? ": " : "",
+		*error ? error : text, *hint ? "\n" : "", hint);
+}
+
+json_t *client_want(const struct client_call *call)
+{
+	int status;
+	json_t *json = client_ask_json(call, &status);
+
+	if (status != 200 && status != 201) {
+		client_complain(call->name, json, status);
+		exit(EXIT_SALLYPORT);
+	}
+	return json;
+}
+
+bool client_there(const char *socket)
+{
+	const struct client_request request = { .socket = socket,
+						.method = "GET",
+						.path = "/v1/version",
+						.timeout_ms = THERE_MS };
+	struct client_reply reply = { 0 };
+	char why[256];
+	bool there;
+
+	if (client_ask(&request, &reply, why, sizeof(why)))
+		return false;
+	there = reply.status == 200;
+	client_reply_free(&reply);
+	return there;
+}
+
+/* --- answers ------------------------------------------------------------- */
+
+const char *client_text(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+uint64_t client_number(const json_t *object, const char *key)
+{
+	json_int_t value = json_integer_value(json_object_get(object, key));
+
+	return value > 0 ? (uint64_t)value : 0;
+}
+
+void client_print_json(const json_t *json)
+{
+	AUTO_FREE char *text =
+		json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII);
+
+	if (!text)
+		die(EXIT_SALLYPORT, "out of memory");
+	puts(text);
+}
+
+void client_check_name(const char *name)
+{
+	if (!client_name(name))
+		die(EXIT_SALLYPORT,
+		    "'%s' is no name for a sandbox: 1 to 63 letters, digits, "
+		    "'.', '_' and '-', a letter or digit first",
+		    name);
+}

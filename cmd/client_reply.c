@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * client_reply.c - the head is parsed as often as something comes until it is
+ * whole, and bounded; a body is kept as far as it is payload.
+ */
+#include "cmd/client_reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "proxy/sniff/http_response.h"
+
+static enum sniff bad(struct client_reply *reply, const char *error)
+{
+	reply->error = error;
+	return SNIFF_BAD;
+}
+
+/* Room for @more bytes and a NUL behind *@at, which has @len. */
+static bool grow(char **at, size_t len, size_t more)
+{
+	char *grown = realloc(*at, len + more + 1);
+
+	if (grown)
+		*at = grown;
+	return grown != NULL;
+}
+
+static enum sniff read_head(struct client_reply *reply)
+{
+	struct http_response head;
+	const char *error;
+	enum sniff got = http_response_parse(reply->data, reply->held, false,
+					     &head, &error);
+
+	if (got == SNIFF_BAD)
+		return bad(reply, error);
+	if (got == SNIFF_MORE)
+		return got;
+	/* We asked for no other protocol and do not wait to be let on. */
+	if (head.status < 200)
+		return bad(reply, "an answer before the answer");
+	if (head.framing == HTTP_UNTIL_CLOSE)
+		return bad(reply, "an answer that does not say where it ends");
+	if (head.framing == HTTP_LENGTH && head.length > CLIENT_BODY_MAX)
+		return bad(reply, "an answer that is too long");
+	reply->status = head.status;
+	reply->has_head = true;
+	http_body_init(&reply->reading, head.framing, head.length);
+	reply->held -= head.head_len;
+	memmove(reply->data, reply->data + head.head_len, reply->held);
+	return SNIFF_DONE;
+}
+
+static enum sniff keep(struct client_reply *reply, struct http_text payload)
+{
+	if (payload.len > CLIENT_BODY_MAX - reply->len)
+		return bad(reply, "an answer that is too long");
+	if (!grow(&reply->body, reply->len, payload.len))
+		return bad(reply, "there is no memory for the answer");
+	memcpy(reply->body + reply->len, payload.at, payload.len);
+	reply->len += payload.len;
+	reply->body[reply->len] = '\0';
+	return SNIFF_MORE;
+}
+
+static enum sniff read_body(struct client_reply *reply)
+{
+	size_t at = 0, used = 1;
+	struct http_text payload;
+	enum sniff got = SNIFF_MORE;
+
+	while (got == SNIFF_MORE && used) {
+		got = http_body_read(&reply->reading, reply->data + at,
+				     reply->held - at, &used, &payload);
+		if (got == SNIFF_BAD)
+			return bad(reply, reply->reading.error);
+		at += used;
+		if (keep(reply, payload) == SNIFF_BAD)
+			return SNIFF_BAD;
+	}
+	reply->held -= at;
+	memmove(reply->data, reply->data + at, reply->held);
+	if (got == SNIFF_DONE && reply->held)
+		return bad(reply, "bytes behind the answer");
+	return got;
+}
+
+enum sniff client_reply_read(struct client_reply *reply, const void *data,
+			     size_t len)
+{
+	if (reply->error)
+		return SNIFF_BAD;
+	if (!grow(&reply->data, reply->held, len))
+		return bad(reply, "there is no memory for the answer");
+	if (len)
+		memcpy(reply->data + reply->held, data, len);
+	reply->held += len;
+	if (!reply->has_head) {
+		enum sniff got = read_head(reply);
+
+		if (got != SNIFF_DONE)
+			return got;
+	}
+	return read_body(reply);
+}
+
+void client_reply_free(struct client_reply *reply)
+{
+	free(reply->data);
+	free(reply->body);
+	*reply = (struct client_reply){ 0 };
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * daemon_api.h - what the files of the control socket share; nobody else's.
+ */
+#ifndef CMD_DAEMON_API_H
+#define CMD_DAEMON_API_H
+
+#include "cmd/daemon_impl.h"
+#include "cmd/daemon_request.h"
+
+/* Answers. Each is the last use of @http. */
+void api_error(struct http_request *http, int status, const char *error,
+	       const char *hint);
+void api_sandbox(struct http_request *http, int status,
+		 const struct daemon_sandbox *sandbox);
+/* Of an -errno of daemon.h. */
+int api_status(int err);
+
+/* daemon_api_change.c: routes, for who may use them. */
+void api_create(struct daemon *daemon, struct http_request *http,
+		struct daemon_sandbox *none);
+void api_remove(struct daemon *daemon, struct http_request *http,
+		struct daemon_sandbox *sandbox);
+void api_policy(struct daemon *daemon, struct http_request *http,
+		struct daemon_sandbox *sandbox);
+void api_publish(struct daemon *daemon, struct http_request *http,
+		 struct daemon_sandbox *sandbox);
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * daemon_api_change.c - the routes that make, change and end sandboxes.
+ *
+ * Their answers come when keepers are done. What is published is listened to
+ * before a sandbox is made for it: a port that somebody else has is an error
+ * that leaves nothing behind.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/sock.h"
+#include "base/text.h"
+#include "cmd/daemon_api.h"
+#include "cmd/daemon_reply.h"
+
+#define PRIVILEGED_PORTS 1024
+
+struct call {
+	struct daemon *daemon;
+	struct http_request *http;
+	int status; /* of a good end */
+	/* Published when the sandbox is there. */
+	struct daemon_publish publish[DAEMON_PUBLISH_MAX];
+	int fd[DAEMON_PUBLISH_MAX];
+	size_t publishes, waits;
+	bool made; /* the sandbox is new, and goes if this goes wrong */
+	char why[512];
+};
+
+static struct call *call_new(struct daemon *daemon, struct http_request *http,
+			     int status)
+{
+	struct call *call = calloc(1, sizeof(*call));
+
+	if (!call) {
+		api_error(http, 503, "out of memory", "");
+		return NULL;
+	}
+	*call = (struct call){ .daemon = daemon,
+			       .http = http,
+			       .status = status };
+	for (size_t i = 0; i < DAEMON_PUBLISH_MAX; i++)
+		call->fd[i] = -1;
+	return call;
+}
+
+static void call_free(struct call *call)
+{
+	for (size_t i = 0; i < DAEMON_PUBLISH_MAX; i++)
+		close_fd(&call->fd[i]);
+	free(call);
+}
+
+static void refuse(struct call *call, int err, const char *why)
+{
+	const char *hint = strstr(why, "was not read")
+				   ? "the daemon opens no path for a user: "
+				     "send a bundle, as `sallyport create` does"
+				   : "";
+
+	api_error(call->http, api_status(err), *why ? why : strerror(-err),
+		  hint);
+	call_free(call);
+}
+
+static bool parse(struct call *call, enum request_kind kind,
+		  struct request *ret)
+{
+	struct request_error why;
+	size_t len;
+	const char *body = http_request_body(call->http, &len);
+	int err = request_parse(kind, body, len, ret, &why);
+
+	if (!err)
+		return true;
+	api_error(call->http, err == -EINVAL ? 400 : api_status(err), why.error,
+		  why.hint);
+	call_free(call);
+	return false;
+}
+
+/* --- publishing ---------------------------------------------------------- */
+
+static int listen_for(struct call *call, const struct daemon_publish *publish)
+{
+	const struct ucred *peer = http_request_peer(call->http);
+	char ip[IP_TEXT_MAX];
+	int fd;
+
+	if (peer->uid != 0 && publish->at.port < PRIVILEGED_PORTS) {
+		snprintf(call->why, sizeof(call->why),
+			 "only root publishes ports below %d",
+			 PRIVILEGED_PORTS);
+		return -EACCES;
+	}
+	fd = sock_listen_tcp(&publish->at.ip, publish->at.port, false);
+	if (fd < 0) {
+		snprintf(call->why, sizeof(call->why), "%s port %u: %s",
+			 ip_format(&publish->at.ip, ip), publish->at.port,
+			 strerror(-fd));
+		return fd == -EADDRNOTAVAIL ? -EINVAL : fd;
+	}
+	call->fd[call->publishes] = fd;
+	call->publish[call->publishes++] = *publish;
+	return 0;
+}
+
+static int listen_all(struct call *call, const struct request *request)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < request->publishes; i++)
+		err = listen_for(call, &request->publish[i]);
+	return err;
+}
+
+static void on_forwarded(void *arg, struct daemon_sandbox *sandbox, int err,
+			 const char *why)
+{
+	struct call *call = arg;
+
+	if (err && !*call->why)
+		snprintf(call->why, sizeof(call->why), "%s",
+			 *why ? why : strerror(-err));
+	if (--call->waits)
+		return;
+	if (!*call->why) {
+		api_sandbox(call->http, call->status, sandbox);
+		call_free(call);
+		return;
+	}
+	if (call->made)
+		daemon_remove(call->daemon, sandbox, ENDED_FAILED, NULL, NULL);
+	refuse(call, -EIO, call->why);
+}
+
+/* One more wait, for the loop: answers come only when all are on their way. */
+static void forward_all(struct call *call, struct daemon_sandbox *sandbox)
+{
+	call->waits = 1;
+	for (size_t i = 0; i < call->publishes; i++) {
+		int fd = steal_fd(&call->fd[i]), err;
+
+		call->waits++;
+		err = daemon_forward(call->daemon, sandbox, fd,
+				     &call->publish[i].at,
+				     call->publish[i].inside, on_forwarded,
+				     call);
+		if (err)
+			on_forwarded(call, sandbox, err, "");
+	}
+	on_forwarded(call, sandbox, 0, "");
+}
+
+void api_publish(struct daemon *daemon, struct http_request *http,
+		 struct daemon_sandbox *sandbox)
+{
+	struct call *call = call_new(daemon, http, 200);
+	struct request request;
+	int err;
+
+	if (!call || !parse(call, REQUEST_PUBLISH, &request))
+		return;
+	err = listen_all(call, &request);
+	request_free(&request);
+	if (err)
+		refuse(call, err, call->why);
+	else
+		forward_all(call, sandbox);
+}
+
+/* --- policies ------------------------------------------------------------ */
+
+/* "a.yaml, b.yaml": what a bundle is made of, by its own account. */
+static void describe(const struct bundle *bundle, char *buf, size_t cap)
+{
+	char path[PATH_MAX];
+	size_t len = 0;
+
+	*buf = '\0';
+	for (size_t i = 0; bundle_file(bundle, i, path, sizeof(path)); i++) {
+		if (len + strlen(path) + 8 > cap) {
+			snprintf(buf + len, cap - len, "%s...", i ? ", " : "");
+			break;
+		}
+		len += (size_t)snprintf(buf + len, cap - len, "%s%s",
+					i ? ", " : "", path);
+	}
+	if (!*buf)
+		snprintf(buf, cap, bundle->len ? "options" : "none");
+	text_clean(buf);
+}
+
+/* Which policy @request asks for: *@ret is the request's or the
+ * configuration's. 0, or -EINVAL and call->why. */
+static int choose(struct call *call, struct request *request,
+		  const char *otherwise, const struct bundle **ret)
+{
+	const struct daemon_policy *named;
+	struct policy_error why;
+
+	*ret = &request->bundle;
+	if (request->has_bundle) {
+		if (!*request->policy_text)
+			describe(&request->bundle, request->policy_text,
+				 sizeof(request->policy_text));
+		if (bundle_check_sent(&request->bundle, &why) == 0)
+			return 0;
+		snprintf(call->why, sizeof(call->why), "%s", why.text);
+		return -EINVAL;
+	}
+	if (!*request->policy_name)
+		snprintf(request->policy_name, sizeof(request->policy_name),
+			 "%s", otherwise);
+	if (!*request->policy_name) {
+		snprintf(call->why, sizeof(call->why),
+			 "there is no policy: 'policy', 'bundle' or "
+			 "'policy_name' is missing");
+		return -EINVAL;
+	}
+	named = daemon_config_policy(call->daemon->config,
+				     request->policy_name);
+	if (!named) {
+		snprintf(call->why, sizeof(call->why),
+			 "the operator's configuration has no policy '%s'",
+			 request->policy_name);
+		text_clean(call->why);
+		return -EINVAL;
+	}
+	snprintf(request->policy_text, sizeof(request->policy_text), "%.500s",
+		 named->path);
+	*ret = &named->bundle;
+	return 0;
+}
+
+static void on_changed(void *arg, struct daemon_sandbox *sandbox, int err,
+		       const char *why)
+{
+	struct call *call = arg;
+
+	if (err) {
+		refuse(call, err, why);
+		return;
+	}
+	/* Its digest, until its keeper says more. */
+	api_sandbox(call->http, call->status, sandbox);
+	call_free(call);
+}
+
+void api_policy(struct daemon *daemon, struct http_request *http,
+		struct daemon_sandbox *sandbox)
+{
+	struct call *call = call_new(daemon, http, 200);
+	const struct bundle *bundle;
+	struct request request;
+	int err;
+
+	if (!call || !parse(call, REQUEST_POLICY, &request))
+		return;
+	err = choose(call, &request, "", &bundle);
+	if (!err)
+		err = daemon_policy(daemon, sandbox, bundle,
+				    request.policy_text, request.policy_name,
+				    on_changed, call, call->why,
+				    sizeof(call->why));
+	request_free(&request);
+	if (err)
+		refuse(call, err, call->why);
+}
+
+/* --- making, ending ------------------------------------------------------ */
+
+static void on_created(void *arg, struct daemon_sandbox *sandbox, int err,
+		       const char *why)
+{
+	struct call *call = arg;
+
+	if (err) {
+		refuse(call, err, why);
+		return;
+	}
+	call->made = true;
+	forward_all(call, sandbox);
+}
+
+static void specify(const struct call *call, const struct request *request,
+		    struct daemon_spec *ret)
+{
+	const struct ucred *peer = http_request_peer(call->http);
+	uint32_t wall = call->daemon->config->wall_clock_s;
+
+	*ret = (struct daemon_spec){ .uid = peer->uid,
+				     .gid = peer->gid,
+				     .link = KEEP_LINK_OWN };
+	if (request->timeout_s && (!wall || request->timeout_s < wall))
+		wall = request->timeout_s;
+	if (wall)
+		ret->ends_s = (int64_t)time(NULL) + wall;
+	memcpy(ret->name, request->name, sizeof(ret->name));
+	memcpy(ret->policy_name, request->policy_name,
+	       sizeof(ret->policy_name));
+	memcpy(ret->policy_text, request->policy_text,
+	       sizeof(ret->policy_text));
+}
+
+void api_create(struct daemon *daemon, struct http_request *http,
+		struct daemon_sandbox *none)
+{
+	struct call *call = call_new(daemon, http, 201);
+	const struct bundle *bundle;
+	struct daemon_spec spec;
+	struct request request;
+	int err;
+
+	(void)none;
+	if (!call || !parse(call, REQUEST_CREATE, &request))
+		return;
+	err = choose(call, &request, daemon->config->default_policy, &bundle);
+	if (!err)
+		err = listen_all(call, &request);
+	if (!err) {
+		specify(call, &request, &spec);
+		err = daemon_create(daemon, &spec, bundle, on_created, call,
+				    call->why, sizeof(call->why));
+	}
+	request_free(&request);
+	if (err)
+		refuse(call, err, call->why);
+	else
+		*call->why = '\0';
+}
+
+static void on_removed(void *arg, struct daemon_sandbox *sandbox, int err,
+		       const char *why)
+{
+	AUTO_FREE char *buf = malloc(REPLY_SANDBOX_MAX);
+	struct json j = json_of(buf, buf ? REPLY_SANDBOX_MAX : 0);
+	struct call *call = arg;
+
+	if (err) {
+		refuse(call, err, why);
+		return;
+	}
+	reply_removed(&j, sandbox);
+	if (j.full)
+		api_error(call->http, 503, "out of memory", "");
+	else
+		http_reply(call->http, 200, "application/json", buf, j.len);
+	call_free(call);
+}
+
+void api_remove(struct daemon *daemon, struct http_request *http,
+		struct daemon_sandbox *sandbox)
+{
+	struct call *call = call_new(daemon, http, 200);
+	int err;
+
+	if (!call)
+		return;
+	err = daemon_remove(daemon, sandbox, ENDED_EXIT, on_removed, call);
+	if (err)
+		refuse(call, err, "it is being removed already");
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * daemon_impl.h - what the files of the daemon share; nobody else's.
+ */
+#ifndef CMD_DAEMON_IMPL_H
+#define CMD_DAEMON_IMPL_H
+
+#include <event2/event.h>
+#include <time.h>
+
+#include "cmd/daemon.h"
+#include "cmd/daemon_config.h"
+#include "cmd/daemon_keeper.h"
+#include "cmd/http_server.h"
+#include "policy/digest.h"
+
+/* Deaths of a keeper within a minute that make its sandbox fail. */
+#define DAEMON_CRASHES_MAX 3
+
+struct daemon_options {
+	const char *config;
+	bool config_named; /* then it must be there */
+	const char *socket, *state, *run;
+};
+
+struct daemon {
+	struct daemon_options options;
+	struct daemon_config *config;
+	gid_t group; /* whose members may ask; 0: nobody but root */
+	struct event_base *base;
+	int lock, state_dir, signals;
+	struct daemon_sandbox *first, **last;
+	size_t count, starting; /* keepers that are not ready */
+	struct event *kick;	/* somebody wants to start, or is over */
+	struct event *stats;	/* the next one is asked for its counts */
+	struct daemon_sandbox *asked;
+	struct http_server *control;
+	bool stopping, docker;
+};
+
+/* An answer that a keeper owes. */
+struct waiter {
+	daemon_done_fn *done;
+	void *arg;
+	enum msg_type type;
+	/* MSG_KEEP_POLICY: of the new one; .staged: its bundle is, too. */
+	char text[512], name[64], digest[DIGEST_HEX];
+	bool staged;
+	struct daemon_publish publish; /* MSG_KEEP_FORWARD */
+	struct waiter *next;
+};
+
+struct box {
+	struct daemon_sandbox sandbox; /* first: see box_of() */
+	struct daemon *daemon;
+	struct keeper *keeper;
+	struct event *limit; /* of a start, of an end */
+	struct event *wall;
+	struct waiter *waiters, **last;
+	daemon_done_fn *created, *removed;
+	void *created_arg, *removed_arg;
+	time_t crash[DAEMON_CRASHES_MAX];
+	bool queued;   /* wants a keeper */
+	bool starting; /* has one that is not ready */
+	bool served;   /* was ready, in this life or an earlier one */
+	bool removing;
+	enum ended_by end;
+};
+
+static inline struct box *box_of(struct daemon_sandbox *sandbox)
+{
+	return (struct box *)(void *)sandbox;
+}
+
+/* --- daemon_sandbox.c */
+/* In the list, with its events. NULL: no memory. */
+struct box *box_new(struct daemon *daemon);
+/* Out of the list and away. */
+void box_free(struct box *box);
+/* When ends_s comes, it ends. */
+void box_set_wall(struct box *box);
+/* Every answer that is owed becomes @err. */
+void box_drop_waiters(struct box *box, int err, const char *why);
+
+/* --- daemon_start.c */
+/* What is to be done is done in the loop. */
+void daemon_kick(struct daemon *daemon);
+void daemon_on_kick(evutil_socket_t fd, short what, void *arg);
+/* What its policy is now, with the ceiling; the caller frees it. 0 or -errno. */
+int box_policy(const struct box *box, struct bundle *ret);
+/* The same of @own, which is not on the disk yet. */
+int box_compose(const struct box *box, const char *policy_name,
+		const struct bundle *own, struct bundle *ret);
+/* Sends @bundle; the caller keeps it. NULL: no memory. What is agreed to is
+ * what the caller writes into the waiter. */
+struct waiter *box_send_policy(struct box *box, const struct bundle *bundle,
+			       daemon_done_fn *done, void *arg);
+/* Is a change of its policy on its way? There is one at a time. */
+bool box_changes_policy(const struct box *box);
+void bundle_digest(const struct bundle *bundle, char *ret_hex);
+struct waiter *box_wait(struct box *box, enum msg_type type,
+			daemon_done_fn *done, void *arg);
+
+/* --- daemon_end.c */
+/* It has no keeper (any more), and is to be removed. */
+void box_finish(struct box *box);
+/* What is left of a namespace of that name. */
+void daemon_drop_pins(const struct daemon *daemon, const char *name);
+/* Keepers end; the loop ends when they have. */
+void daemon_stop(struct daemon *daemon);
+void daemon_stop_if_over(struct daemon *daemon);
+
+/* --- daemon_state.c: 0 or -errno. */
+/* The directory of sandboxes, made if missing. */
+int state_open(const char *dir, int *ret_fd);
+int state_make(const struct daemon *daemon, const struct daemon_sandbox *s,
+	       const struct bundle *bundle);
+int state_save(const struct daemon *daemon, const struct daemon_sandbox *s);
+/* Fills @ret->spec and the rest that is kept. */
+int state_load(const struct daemon *daemon, const char *name,
+	       struct daemon_sandbox *ret);
+void state_drop(const struct daemon *daemon, const char *name);
+int state_leases(const struct daemon *daemon, const char *name);
+int state_bundle(const struct daemon *daemon, const char *name,
+		 struct bundle *ret);
+/* A new one; it takes effect with state_commit_bundle(). */
+int state_stage_bundle(const struct daemon *daemon, const char *name,
+		       const struct bundle *bundle);
+int state_commit_bundle(const struct daemon *daemon, const char *name);
+/* Calls @fn for each that is there. */
+void state_each(struct daemon *daemon,
+		void (*fn)(struct daemon *daemon, const char *name));
+
+/* --- daemon_api.c */
+int daemon_api_open(struct daemon *daemon, int fd);
+
+/* --- daemon_reload.c */
+/* The configuration and its policies, read again, and put in force. 0, or
+ * -errno and @reterr: the old one is. */
+int daemon_reload(struct daemon *daemon, struct policy_error *reterr);
+/* The group of the configuration, if there is one. */
+void daemon_find_group(struct daemon *daemon);
+
+/* --- daemon_restore.c */
+/* Takes up what the disk says of an earlier daemon's sandboxes. */
+void daemon_restore(struct daemon *daemon);
+
+/* --- daemon_options.c: dies with a message. */
+void daemon_options_parse(int argc, char **argv, struct daemon_options *ret);
+
+#endif

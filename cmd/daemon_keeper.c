@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * daemon_keeper.c - three descriptors a keeper: its socket, the pipe of its
+ * stderr, and its pidfd. Its socket does not block: what it can't take at once
+ * is more than a keeper that reads ever gets.
+ *
+ * Nothing of it is believed beyond its own sandbox. Lines are cut, and what
+ * would forge one of ours is taken out by log_warn().
+ */
+#include "cmd/daemon_keeper.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "launch/child.h"
+
+#define ENV_MAX 32
+/* A turn of the loop: others want one, too. */
+#define MESSAGES_A_TURN 32
+
+struct keeper {
+	const char *name;
+	const struct keeper_calls *calls;
+	void *arg;
+	pid_t pid;
+	int pidfd, sock, errors;
+	struct event *said, *wrote, *died;
+	char line[KEEPER_LINE_MAX], last[KEEPER_LINE_MAX];
+	size_t len;
+};
+
+/* --- the process --------------------------------------------------------- */
+
+static bool is_kept(const char *variable)
+{
+	static const char *const kept[] = { "SALLYPORT_", "ASAN_OPTIONS=",
+					    "UBSAN_OPTIONS=", "PATH=" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (strncmp(variable, kept[i], strlen(kept[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Between fork and exec: a process with our memory and one thread. */
+static _Noreturn void become(pid_t parent, int sock, int errors)
+{
+	char *argv[] = { (char[]){ "sallyport" }, (char[]){ "keeper" }, NULL };
+	char *env[ENV_MAX];
+	size_t n = 0;
+	sigset_t none;
+	int null;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(125);
+	for (char **e = environ; e && *e && n < ENV_MAX - 1; e++)
+		if (is_kept(*e))
+			env[n++] = *e;
+	env[n] = NULL;
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* Out of the way of the four that it gets. */
+	sock = fcntl(sock, F_DUPFD_CLOEXEC, 10);
+	errors = fcntl(errors, F_DUPFD_CLOEXEC, 10);
+	null = open("/dev/null", O_RDWR);
+	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
+	    dup2(errors, 2) < 0 || dup2(sock, CHILD_SOCKET) < 0 ||
+	    fcntl(CHILD_SOCKET, F_SETFD, 0) < 0 ||
+	    syscall(SYS_close_range, CHILD_SOCKET + 1, ~0U, 0) < 0)
+		_exit(125);
+	execve("/proc/self/exe", argv, env);
+	_exit(125);
+}
+
+static int spawn(struct keeper *keeper)
+{
+	AUTO_FD int errors = -1, sock = -1;
+	int pair[2], out[2];
+	pid_t parent = getpid();
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	keeper->sock = pair[0];
+	sock = pair[1];
+	if (pipe2(out, O_CLOEXEC) < 0)
+		return -errno;
+	keeper->errors = out[0];
+	errors = out[1];
+	if (fcntl(keeper->sock, F_SETFL, O_NONBLOCK) < 0 ||
+	    fcntl(keeper->errors, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	keeper->pid = fork();
+	if (keeper->pid == 0)
+		become(parent, sock, errors);
+	if (keeper->pid < 0)
+		return -errno;
+	keeper->pidfd = (int)syscall(SYS_pidfd_open, keeper->pid, 0);
+	return keeper->pidfd < 0 ? -errno : 0;
+}
+
+static void drop_event(struct event **event)
+{
+	if (*event)
+		event_free(*event);
+	*event = NULL;
+}
+
+/* What is left when it is dead. */
+static void drop(struct keeper *keeper)
+{
+	drop_event(&keeper->said);
+	drop_event(&keeper->wrote);
+	drop_event(&keeper->died);
+	close_fd(&keeper->sock);
+	close_fd(&keeper->errors);
+	close_fd(&keeper->pidfd);
+	free(keeper);
+}
+
+void keeper_kill(struct keeper *keeper)
+{
+	/* Not yet waited for: the pid is still its own. */
+	if (keeper && keeper->pid > 0)
+		kill(keeper->pid, SIGKILL);
+}
+
+void keeper_free(struct keeper *keeper)
+{
+	if (!keeper)
+		return;
+	keeper_kill(keeper);
+	if (keeper->pid > 0)
+		waitpid(keeper->pid, NULL, 0);
+	drop(keeper);
+}
+
+/* --- what it says -------------------------------------------------------- */
+
+static void end_line(struct keeper *keeper)
+{
+	keeper->line[keeper->len] = '\0';
+	if (keeper->len) {
+		log_warn("%s: %s", keeper->name, keeper->line);
+		memcpy(keeper->last, keeper->line, keeper->len + 1);
+	}
+	keeper->len = 0;
+}
+
+static void take_text(struct keeper *keeper, const char *text, size_t len)
+{
+	static const char own[] = "sallyport: ";
+
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\n') {
+			end_line(keeper);
+			continue;
+		}
+		/* The rest of a long line is lost. */
+		if (keeper->len < KEEPER_LINE_MAX - 1)
+			keeper->line[keeper->len++] = text[i];
+		/* We put that before it ourselves. */
+		if (keeper->len == sizeof(own) - 1 &&
+		    memcmp(keeper->line, own, keeper->len) == 0)
+			keeper->len = 0;
+	}
+}
+
+/* At most so much a turn. */
+static ssize_t take_errors(struct keeper *keeper)
+{
+	char text[4096];
+	ssize_t n = read(keeper->errors, text, sizeof(text));
+
+	if (n > 0)
+		take_text(keeper, text, (size_t)n);
+	return n < 0 ? -errno : n;
+}
+
+static void on_wrote(evutil_socket_t fd, short what, void *arg)
+{
+	struct keeper *keeper = arg;
+	ssize_t n = take_errors(keeper);
+
+	(void)fd;
+	(void)what;
+	if (n == 0 || (n < 0 && n != -EAGAIN))
+		drop_event(&keeper->wrote);
+}
+
+/* 1: there may be more. 0: not now. Negative: never again. */
+static int take_message(struct keeper *keeper)
+{
+	struct msg msg;
+	int got = msg_recv(keeper->sock, &msg, MSG_DONTWAIT);
+
+	if (got == -EAGAIN)
+		return 0;
+	if (got <= 0)
+		return got < 0 ? got : -EPIPE;
+	close_fd(&msg.fd);
+	if (msg.type < MSG_KEEP_READY || msg.type > MSG_KEEP_ENDED)
+		return -EBADMSG;
+	keeper->calls->message(keeper->arg, &msg);
+	return 1;
+}
+
+static void on_said(evutil_socket_t fd, short what, void *arg)
+{
+	struct keeper *keeper = arg;
+	int got = 1;
+
+	(void)fd;
+	(void)what;
+	for (int i = 0; i < MESSAGES_A_TURN && got > 0; i++)
+		got = take_message(keeper);
+	if (got >= 0)
+		return;
+	/* The end, or nonsense: it dies, and its pidfd tells. */
+	drop_event(&keeper->said);
+	if (got != -EPIPE)
+		log_err("%s: its keeper says what makes no sense",
+			keeper->name);
+	keeper_kill(keeper);
+}
+
+/* A word for how it ended, where it had none itself. */
+static void describe(struct keeper *keeper, int status)
+{
+	if (*keeper->last)
+		return;
+	if (WIFSIGNALED(status))
+		snprintf(keeper->last, sizeof(keeper->last),
+			 "its keeper was killed by signal %d",
+			 WTERMSIG(status));
+	else
+		snprintf(keeper->last, sizeof(keeper->last),
+			 "its keeper ended with status %d",
+			 WEXITSTATUS(status));
+}
+
+static void on_died(evutil_socket_t fd, short what, void *arg)
+{
+	struct keeper *keeper = arg;
+	int status = 0;
+
+	(void)fd;
+	(void)what;
+	/* What it still said is to be heard first. */
+	while (keeper->said && take_message(keeper) > 0)
+		;
+	for (int i = 0; i < 16 && take_errors(keeper) > 0; i++)
+		;
+	end_line(keeper);
+	waitpid(keeper->pid, &status, 0);
+	keeper->pid = -1;
+	describe(keeper, status);
+	keeper->calls->died(keeper->arg, keeper->last);
+	drop(keeper);
+}
+
+int keeper_tell(struct keeper *keeper, enum msg_type type, const void *payload,
+		int fd)
+{
+	int err = msg_send(keeper->sock, type, payload, fd);
+
+	if (err == -EAGAIN) {
+		log_err("%s: its keeper does not read; killed", keeper->name);
+		keeper_kill(keeper);
+	}
+	return err;
+}
+
+static struct event *watch(struct event_base *base, int fd,
+			   event_callback_fn fn, struct keeper *keeper)
+{
+	struct event *event =
+		event_new(base, fd, EV_READ | EV_PERSIST, fn, keeper);
+
+	if (event && event_add(event, NULL)) {
+		event_free(event);
+		return NULL;
+	}
+	return event;
+}
+
+int keeper_start(struct event_base *base, const char *name,
+		 const struct keeper_calls *calls, void *arg,
+		 struct keeper **ret_keeper)
+{
+	struct keeper *keeper = calloc(1, sizeof(*keeper));
+	int err;
+
+	if (!keeper)
+		return -ENOMEM;
+	*keeper = (struct keeper){ .name = name,
+				   .calls = calls,
+				   .arg = arg,
+				   .pid = -1,
+				   .pidfd = -1,
+				   .sock = -1,
+				   .errors = -1 };
+	err = spawn(keeper);
+	if (!err) {
+		keeper->said = watch(base, keeper->sock, on_said, keeper);
+		keeper->wrote = watch(base, keeper->errors, on_wrote, keeper);
+		keeper->died = watch(base, keeper->pidfd, on_died, keeper);
+		if (!keeper->said || !keeper->wrote || !keeper->died)
+			err = -ENOMEM;
+	}
+	if (err) {
+		keeper_free(keeper);
+		return err;
+	}
+	*ret_keeper = keeper;
+	return 0;
+}

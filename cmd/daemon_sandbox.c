@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * daemon_sandbox.c - the sandboxes, and what may be asked of them.
+ *
+ * One is made in two steps: its state on the disk, here; its namespace and its
+ * keeper from the loop, a few at a time (daemon_start.c). So a thousand that
+ * are asked for at once are a queue, and whoever is killed in between leaves
+ * nothing that is not found again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/daemon_impl.h"
+#include "cmd/gateway.h"
+#include "cmd/warden_give.h"
+#include "policy/policy.h"
+
+/* What is longer is left for its keeper to find wrong: it takes its time. */
+#define CHECKED_HERE_MAX ((size_t)1 << 20)
+
+bool daemon_name_ok(const char *name)
+{
+	static const char first[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	static const char rest[] = "abcdefghijklmnopqrstuvwxyz0123456789_.-";
+	size_t len = strlen(name);
+
+	return len > 0 && len < DAEMON_NAME_MAX && strchr(first, *name) &&
+	       strspn(name, rest) == len;
+}
+
+struct daemon_sandbox *daemon_find(struct daemon *daemon, const char *name)
+{
+	struct daemon_sandbox *s = daemon->first;
+
+	while (s && strcmp(s->spec.name, name) != 0)
+		s = s->next;
+	return s;
+}
+
+struct daemon_sandbox *daemon_first(struct daemon *daemon)
+{
+	return daemon->first;
+}
+
+size_t daemon_count(const struct daemon *daemon)
+{
+	return daemon->count;
+}
+
+/* --- boxes --------------------------------------------------------------- */
+
+static void on_limit(evutil_socket_t fd, short what, void *arg)
+{
+	struct box *box = arg;
+
+	(void)fd;
+	(void)what;
+	log_err("%s: its keeper takes too long to %s; killed",
+		box->sandbox.spec.name, box->starting ? "start" : "end");
+	keeper_kill(box->keeper);
+}
+
+static void on_wall(evutil_socket_t fd, short what, void *arg)
+{
+	struct box *box = arg;
+
+	(void)fd;
+	(void)what;
+	log_warn("%s: its time is over", box->sandbox.spec.name);
+	daemon_remove(box->daemon, &box->sandbox, ENDED_TIMEOUT, NULL, NULL);
+}
+
+void box_set_wall(struct box *box)
+{
+	int64_t left = box->sandbox.spec.ends_s - (int64_t)time(NULL);
+	const struct timeval after = { .tv_sec = left > 0 ? left : 0 };
+
+	if (box->sandbox.spec.ends_s)
+		event_add(box->wall, &after);
+}
+
+struct box *box_new(struct daemon *daemon)
+{
+	struct box *box = calloc(1, sizeof(*box));
+
+	if (!box)
+		return NULL;
+	box->daemon = daemon;
+	box->last = &box->waiters;
+	box->limit = evtimer_new(daemon->base, on_limit, box);
+	box->wall = evtimer_new(daemon->base, on_wall, box);
+	*daemon->last = &box->sandbox;
+	daemon->last = &box->sandbox.next;
+	daemon->count++;
+	if (!box->limit || !box->wall) {
+		box_free(box);
+		return NULL;
+	}
+	return box;
+}
+
+static void unlink_box(struct box *box)
+{
+	struct daemon *daemon = box->daemon;
+	struct daemon_sandbox **at = &daemon->first;
+
+	while (*at != &box->sandbox)
+		at = &(*at)->next;
+	*at = box->sandbox.next;
+	if (daemon->last == &box->sandbox.next)
+		daemon->last = at;
+	if (daemon->asked == &box->sandbox)
+		daemon->asked = box->sandbox.next;
+	daemon->count--;
+}
+
+void box_free(struct box *box)
+{
+	unlink_box(box);
+	keeper_free(box->keeper);
+	box_drop_waiters(box, -ECANCELED, "the sandbox is gone");
+	if (box->limit)
+		event_free(box->limit);
+	if (box->wall)
+		event_free(box->wall);
+	free(box);
+}
+
+struct waiter *box_wait(struct box *box, enum msg_type type,
+			daemon_done_fn *done, void *arg)
+{
+	struct waiter *waiter = calloc(1, sizeof(*waiter));
+
+	if (!waiter)
+		return NULL;
+	*waiter = (struct waiter){ .type = type, .done = done, .arg = arg };
+	*box->last = waiter;
+	box->last = &waiter->next;
+	return waiter;
+}
+
+void box_drop_waiters(struct box *box, int err, const char *why)
+{
+	struct waiter *waiter = box->waiters;
+
+	/* Who is told may ask for more. */
+	box->waiters = NULL;
+	box->last = &box->waiters;
+	while (waiter) {
+		struct waiter *next = waiter->next;
+
+		if (waiter->done)
+			waiter->done(waiter->arg, &box->sandbox, err, why);
+		free(waiter);
+		waiter = next;
+	}
+}
+
+/* --- making one ---------------------------------------------------------- */
+
+/* All of it, as it will be in force. */
+static int check_policy(const struct bundle *bundle, char *reterr, size_t cap)
+{
+	struct policy_error why;
+	struct policy *policy;
+	int err;
+
+	if (bundle->len > CHECKED_HERE_MAX)
+		return 0;
+	err = policy_build(bundle->data, bundle->len, &policy, &why);
+	if (err == -EINVAL)
+		snprintf(reterr, cap, "%s", why.text);
+	if (err == 0)
+		policy_unref(policy);
+	return err;
+}
+
+static int check_spec(struct daemon *daemon, const struct daemon_spec *spec,
+		      char *reterr, size_t cap)
+{
+	const struct daemon_config *config = daemon->config;
+	size_t own = 0;
+
+	if (!daemon_name_ok(spec->name)) {
+		snprintf(reterr, cap,
+			 "a name has small letters, digits, '-', '_' and '.', "
+			 "begins with a letter or a digit, and has at most %d",
+			 DAEMON_NAME_MAX - 1);
+		return -EINVAL;
+	}
+	if (daemon_find(daemon, spec->name)) {
+		snprintf(reterr, cap, "the name %s is taken", spec->name);
+		return -EEXIST;
+	}
+	for (const struct daemon_sandbox *s = daemon->first; s; s = s->next)
+		own += s->spec.uid == spec->uid && !s->spec.docker;
+	if (daemon->count >= config->max_sandboxes) {
+		snprintf(reterr, cap,
+			 "there are %zu sandboxes, and the operator allows no "
+			 "more (limits.max_sandboxes)",
+			 daemon->count);
+		return -ENOSPC;
+	}
+	if (spec->uid != 0 && own >= config->max_sandboxes_per_user) {
+		snprintf(reterr, cap,
+			 "you have %zu sandboxes, and the operator allows no "
+			 "more (limits.max_sandboxes_per_user)",
+			 own);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+static void fill(struct box *box, const struct daemon_spec *spec)
+{
+	struct daemon_spec *own = &box->sandbox.spec;
+
+	*own = *spec;
+	/* Each is alone with its gateway: they may be the same in all. */
+	if (!own->ip.len || !own->gateway.len) {
+		own->gateway = ip_v4(GATEWAY_LINK_BASE | 1);
+		own->ip = ip_v4(GATEWAY_LINK_BASE | 2);
+		own->bits = 30;
+	}
+	if (!*own->ifname)
+		memcpy(own->ifname, "eth0", sizeof("eth0"));
+	box->sandbox.state = SANDBOX_STARTING;
+	box->sandbox.made_s = time(NULL);
+}
+
+int daemon_create(struct daemon *daemon, const struct daemon_spec *spec,
+		  const struct bundle *bundle, daemon_done_fn *done, void *arg,
+		  char *reterr, size_t cap)
+{
+	struct bundle whole = { 0 };
+	struct box *box;
+	int err = check_spec(daemon, spec, reterr, cap);
+
+	if (err)
+		return err;
+	snprintf(reterr, cap, "out of memory");
+	box = box_new(daemon);
+	if (!box)
+		return -ENOMEM;
+	fill(box, spec);
+	err = box_compose(box, spec->policy_name, bundle, &whole);
+	if (!err)
+		err = check_policy(&whole, reterr, cap);
+	bundle_free(&whole);
+	if (!err) {
+		err = state_make(daemon, &box->sandbox, bundle);
+		if (err)
+			snprintf(reterr, cap, "its state can't be written: %s",
+				 strerror(-err));
+	}
+	if (err) {
+		box_free(box);
+		return err;
+	}
+	box->created = done;
+	box->created_arg = arg;
+	box->queued = true;
+	box_set_wall(box);
+	daemon_kick(daemon);
+	return 0;
+}
+
+/* --- asking one ---------------------------------------------------------- */
+
+/* What can't be asked is answered by the death of its keeper. */
+static void ask(struct box *box, const void *payload, int fd,
+		const struct waiter *waiter)
+{
+	if (keeper_tell(box->keeper, waiter->type, payload, fd))
+		keeper_kill(box->keeper);
+}
+
+static bool serves(const struct daemon_sandbox *s)
+{
+	return s->state == SANDBOX_READY;
+}
+
+void bundle_digest(const struct bundle *bundle, char *ret_hex)
+{
+	struct digest digest;
+
+	digest_begin(&digest);
+	digest_add(&digest, bundle->data, bundle->len);
+	digest_end(&digest, ret_hex);
+}
+
+struct waiter *box_send_policy(struct box *box, const struct bundle *bundle,
+			       daemon_done_fn *done, void *arg)
+{
+	const struct msg_gate_policy msg = { .len = bundle->len };
+	const struct daemon_spec *spec = &box->sandbox.spec;
+	AUTO_FD int fd = warden_memfd("policy", bundle->data, bundle->len);
+	struct waiter *waiter;
+
+	if (fd < 0)
+		return NULL;
+	waiter = box_wait(box, MSG_KEEP_POLICY, done, arg);
+	if (!waiter)
+		return NULL;
+	memcpy(waiter->text, spec->policy_text, sizeof(waiter->text));
+	memcpy(waiter->name, spec->policy_name, sizeof(waiter->name));
+	bundle_digest(bundle, waiter->digest);
+	ask(box, &msg, fd, waiter);
+	return waiter;
+}
+
+bool box_changes_policy(const struct box *box)
+{
+	const struct waiter *waiter = box->waiters;
+
+	while (waiter && waiter->type != MSG_KEEP_POLICY)
+		waiter = waiter->next;
+	return waiter;
+}
+
+int daemon_policy(struct daemon *daemon, struct daemon_sandbox *sandbox,
+		  const struct bundle *bundle, const char *policy_text,
+		  const char *policy_name, daemon_done_fn *done, void *arg,
+		  char *reterr, size_t cap)
+{
+	struct box *box = box_of(sandbox);
+	struct bundle whole = { 0 };
+	struct waiter *waiter;
+	int err;
+
+	if (!serves(sandbox) || box_changes_policy(box)) {
+		snprintf(reterr, cap, "%s",
+			 serves(sandbox) ? "another change of its policy is on "
+					   "its way"
+					 : "it is not ready");
+		return -EBUSY;
+	}
+	snprintf(reterr, cap, "out of memory");
+	err = box_compose(box, policy_name, bundle, &whole);
+	if (!err)
+		err = check_policy(&whole, reterr, cap);
+	if (!err)
+		err = state_stage_bundle(daemon, sandbox->spec.name, bundle);
+	waiter = err ? NULL : box_send_policy(box, &whole, done, arg);
+	bundle_free(&whole);
+	if (!waiter)
+		return err ? err : -ENOMEM;
+	waiter->staged = true;
+	snprintf(waiter->text, sizeof(waiter->text), "%s", policy_text);
+	snprintf(waiter->name, sizeof(waiter->name), "%s", policy_name);
+	return 0;
+}
+
+int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
+		  const char *path, daemon_done_fn *done, void *arg)
+{
+	struct box *box = box_of(sandbox);
+	struct waiter *waiter;
+
+	if (!serves(sandbox))
+		return -EBUSY;
+	if (strlen(path) >= sizeof(sandbox->netns))
+		return -ENAMETOOLONG;
+	waiter = box_wait(box, MSG_KEEP_NETNS, done, arg);
+	if (!waiter)
+		return -ENOMEM;
+	memcpy(sandbox->netns, path, strlen(path) + 1);
+	state_save(daemon, sandbox);
+	ask(box, NULL, ns, waiter);
+	return 0;
+}
+
+int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
+		   int fd, const struct endpoint *at, uint16_t port,
+		   daemon_done_fn *done, void *arg)
+{
+	const struct msg_keep_forward msg = { .at = *at, .port = port };
+	AUTO_FD int taken = fd;
+	struct waiter *waiter;
+
+	(void)daemon;
+	if (!serves(sandbox))
+		return -EBUSY;
+	if (sandbox->publishes == DAEMON_PUBLISH_MAX)
+		return -ENOSPC;
+	waiter = box_wait(box_of(sandbox), MSG_KEEP_FORWARD, done, arg);
+	if (!waiter)
+		return -ENOMEM;
+	waiter->publish = (struct daemon_publish){ .at = *at, .inside = port };
+	ask(box_of(sandbox), &msg, taken, waiter);
+	return 0;
+}

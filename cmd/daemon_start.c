@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * daemon_start.c - keepers come and go.
+ *
+ *	queued	  until few enough others are starting
+ *	starting  its namespace is there, its keeper has all it needs: READY,
+ *		  or it dies
+ *	ready	  it serves until it is told to end, or dies
+ *
+ * A keeper that dies takes the link of its sandbox with it. The next one gets
+ * the same namespace, the same leases, the same policy; three deaths within a
+ * minute are enough.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/daemon_impl.h"
+#include "cmd/daemon_metrics.h"
+#include "cmd/warden_give.h"
+#include "launch/netns.h"
+#include "launch/owned.h"
+#include "launch/pin.h"
+
+/* Starting ones are work for all processors; others have sandboxes that
+ * serve. */
+#define STARTING_MAX 4
+#define START_S	     30
+/* A boundary is looked at every 2 s; all of them 10 times a second. */
+#define LOOK_S	    2
+#define LOOKS_A_S   10
+
+void daemon_kick(struct daemon *daemon)
+{
+	event_active(daemon->kick, EV_TIMEOUT, 0);
+}
+
+/* --- policies ------------------------------------------------------------ */
+
+int box_compose(const struct box *box, const char *policy_name,
+		const struct bundle *own, struct bundle *ret)
+{
+	const struct daemon_config *config = box->daemon->config;
+	struct bundle all = { .data = malloc(own->len + 1), .len = own->len };
+	int err = 0;
+
+	if (!all.data)
+		return -ENOMEM;
+	if (own->len)
+		memcpy(all.data, own->data, own->len);
+	if (!*policy_name && config->ceiling.len)
+		err = bundle_add_ceiling(&all, &config->ceiling,
+					 config->ceiling_path);
+	if (err)
+		bundle_free(&all);
+	else
+		*ret = all;
+	return err;
+}
+
+int box_policy(const struct box *box, struct bundle *ret)
+{
+	const struct daemon_spec *spec = &box->sandbox.spec;
+	const struct daemon_policy *named =
+		*spec->policy_name ? daemon_config_policy(box->daemon->config,
+							  spec->policy_name)
+				   : NULL;
+	struct bundle own;
+	int err;
+
+	if (named)
+		return box_compose(box, spec->policy_name, &named->bundle, ret);
+	err = state_bundle(box->daemon, spec->name, &own);
+	if (err)
+		return err;
+	err = box_compose(box, spec->policy_name, &own, ret);
+	bundle_free(&own);
+	return err;
+}
+
+/* --- namespaces ---------------------------------------------------------- */
+
+static int inside(void *arg, int *ret_fds, size_t *ret_n)
+{
+	(void)arg;
+	(void)ret_fds;
+	*ret_n = 0;
+	return netns_sandbox_sysctls();
+}
+
+static int make_namespace(const struct daemon_spec *spec, int *ret_user,
+			  struct netns *ret)
+{
+	size_t n = 0;
+	int err;
+
+	if (spec->uid == 0)
+		return netns_create(ret, inside, NULL, NULL, NULL);
+	err = owned_create(spec->uid, spec->gid, ret_user, ret);
+	if (err)
+		return err;
+	err = netns_enter(ret->fd, inside, NULL, NULL, &n);
+	if (err) {
+		netns_close(ret);
+		close_fd(ret_user);
+	}
+	return err;
+}
+
+static int pin(struct box *box, const char *below, char *path, int fd)
+{
+	int len = snprintf(path, PATH_MAX, "%s/%s/%s", box->daemon->options.run,
+			   below, box->sandbox.spec.name);
+	int err = len < PATH_MAX ? pin_make(path, fd) : -ENAMETOOLONG;
+
+	if (err)
+		*path = '\0';
+	return err;
+}
+
+/* The namespace of a sandbox, made and pinned if there is none. */
+static int have_namespace(struct box *box)
+{
+	struct daemon_sandbox *s = &box->sandbox;
+	AUTO_FD int user = -1;
+	struct netns ns;
+	int err, fd;
+
+	if (*s->netns)
+		return pin_open(s->netns);
+	err = make_namespace(&s->spec, &user, &ns);
+	if (err)
+		return err;
+	fd = steal_fd(&ns.fd);
+	netns_close(&ns);
+	err = pin(box, "netns", s->netns, fd);
+	if (!err && user >= 0)
+		err = pin(box, "user", s->userns, user);
+	if (!err)
+		err = state_save(box->daemon, s);
+	if (err)
+		close_fd(&fd);
+	return err ? err : fd;
+}
+
+/* --- starting ------------------------------------------------------------ */
+
+static uint32_t look_s(const struct daemon *daemon)
+{
+	size_t s = (daemon->count + LOOKS_A_S - 1) / LOOKS_A_S;
+
+	return s < LOOK_S ? LOOK_S : (uint32_t)s;
+}
+
+static void describe(const struct box *box, bool own,
+		     struct msg_keep_start *start)
+{
+	const struct daemon_spec *spec = &box->sandbox.spec;
+
+	*start = (struct msg_keep_start){
+		.link = own ? KEEP_LINK_OWN : KEEP_LINK_JOIN,
+		.ip = spec->ip,
+		.gateway = spec->gateway,
+		.bits = spec->bits,
+		.look_s = look_s(box->daemon),
+		.tables = spec->docker,
+		.quiet = true,
+	};
+	snprintf(start->name, sizeof(start->name), "%s", spec->name);
+	snprintf(start->boundary, sizeof(start->boundary), "%s",
+		 spec->docker ? "docker" : "netns");
+	snprintf(start->command, sizeof(start->command), "%s",
+		 *spec->command ? spec->command : spec->name);
+	snprintf(start->policy_text, sizeof(start->policy_text), "%s",
+		 spec->policy_text);
+	snprintf(start->ifname, sizeof(start->ifname), "%s", spec->ifname);
+}
+
+static int tell_all(struct box *box, int ns, const struct bundle *bundle)
+{
+	AUTO_FD int policy = warden_memfd("policy", bundle->data, bundle->len);
+	AUTO_FD int leases =
+		state_leases(box->daemon, box->sandbox.spec.name);
+	struct msg_keep_start start;
+	int err;
+
+	if (policy < 0 || leases < 0)
+		return policy < 0 ? policy : leases;
+	describe(box, ns >= 0, &start);
+	if ((err = keeper_tell(box->keeper, MSG_KEEP_START, &start, policy)) ||
+	    (err = keeper_tell(box->keeper, MSG_KEEP_LEASES, NULL, leases)))
+		return err;
+	if (ns >= 0)
+		err = keeper_tell(box->keeper, MSG_KEEP_NETNS, NULL, ns);
+	return err ? err : keeper_tell(box->keeper, MSG_KEEP_GO, NULL, -1);
+}
+
+static const struct keeper_calls calls;
+
+static int begin(struct box *box)
+{
+	const struct daemon_sandbox *s = &box->sandbox;
+	/* One that the engine has not moved yet has none. */
+	const bool own = s->spec.link == KEEP_LINK_OWN || *s->netns;
+	AUTO_FD int ns = own ? have_namespace(box) : -1;
+	struct bundle bundle;
+	int err;
+
+	if (own && ns < 0)
+		return ns;
+	err = box_policy(box, &bundle);
+	if (err)
+		return err;
+	err = keeper_start(box->daemon->base, s->spec.name, &calls, box,
+			   &box->keeper);
+	if (!err) {
+		box->starting = true;
+		box->daemon->starting++;
+		err = tell_all(box, ns, &bundle);
+		/* Its death says the rest. */
+		if (err)
+			keeper_kill(box->keeper);
+		err = 0;
+	}
+	bundle_free(&bundle);
+	return err;
+}
+
+static void start(struct box *box)
+{
+	const struct timeval limit = { .tv_sec = START_S };
+	int err;
+
+	box->queued = false;
+	err = begin(box);
+	if (!err) {
+		event_add(box->limit, &limit);
+		return;
+	}
+	snprintf(box->sandbox.why, sizeof(box->sandbox.why),
+		 "it can't be started: %s", strerror(-err));
+	log_err("%s: %s", box->sandbox.spec.name, box->sandbox.why);
+	box->sandbox.state = SANDBOX_FAILED;
+	if (!box->served)
+		box->removing = true;
+}
+
+void daemon_on_kick(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *daemon = arg;
+	struct daemon_sandbox *s, *next;
+
+	(void)fd;
+	(void)what;
+	for (s = daemon->first; s; s = s->next) {
+		if (daemon->starting >= STARTING_MAX || daemon->stopping)
+			break;
+		if (box_of(s)->queued && !box_of(s)->removing)
+			start(box_of(s));
+	}
+	for (s = daemon->first; s; s = next) {
+		next = s->next;
+		if (box_of(s)->removing && !box_of(s)->keeper)
+			box_finish(box_of(s));
+	}
+	daemon_stop_if_over(daemon);
+}
+
+/* --- what keepers say ---------------------------------------------------- */
+
+/* What it had let in is let in again. */
+static void forward_again(struct box *box)
+{
+	struct daemon_sandbox *s = &box->sandbox;
+	size_t n = s->publishes;
+
+	s->publishes = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct daemon_publish publish = s->publish[i];
+		int fd = sock_listen_tcp(&publish.at.ip, publish.at.port,
+					 false);
+
+		if (fd < 0 ||
+		    daemon_forward(box->daemon, s, fd, &publish.at,
+				   publish.inside, NULL, NULL))
+			log_warn("%s: port %u is published no longer: %s",
+				 s->spec.name, publish.at.port,
+				 fd < 0 ? strerror(-fd) : "no answer");
+	}
+}
+
+static void stop_starting(struct box *box)
+{
+	if (!box->starting)
+		return;
+	box->starting = false;
+	box->daemon->starting--;
+	event_del(box->limit);
+	daemon_kick(box->daemon);
+}
+
+static void take_ready(struct box *box, const struct msg *msg)
+{
+	struct daemon_sandbox *s = &box->sandbox;
+	daemon_done_fn *created = box->created;
+
+	if (!box->starting || box->removing)
+		return;
+	stop_starting(box);
+	s->state = SANDBOX_READY;
+	s->facts = msg->keep_ready;
+	*s->why = '\0';
+	box->served = true;
+	box->created = NULL;
+	if (!created)
+		log_warn("%s: serves again", s->spec.name);
+	forward_again(box);
+	if (created)
+		created(box->created_arg, s, 0, "");
+}
+
+/* What was agreed to is kept. */
+static void settle(struct box *box, const struct waiter *waiter)
+{
+	struct daemon_sandbox *s = &box->sandbox;
+	const char *name = s->spec.name;
+	int err = 0;
+
+	if (waiter->type == MSG_KEEP_POLICY) {
+		memcpy(s->spec.policy_text, waiter->text,
+		       sizeof(s->spec.policy_text));
+		memcpy(s->spec.policy_name, waiter->name,
+		       sizeof(s->spec.policy_name));
+		memcpy(s->facts.policy_digest, waiter->digest, DIGEST_HEX);
+		if (waiter->staged)
+			err = state_commit_bundle(box->daemon, name);
+	} else if (waiter->type == MSG_KEEP_FORWARD &&
+		   s->publishes < DAEMON_PUBLISH_MAX) {
+		s->publish[s->publishes++] = waiter->publish;
+	}
+	if (!err)
+		err = state_save(box->daemon, s);
+	if (err)
+		log_err("%s: a restart will not know of a change: %s", name,
+			strerror(-err));
+}
+
+static void take_done(struct box *box, const struct msg_keep_done *done)
+{
+	struct waiter *waiter = box->waiters;
+
+	if (!waiter) {
+		keeper_kill(box->keeper);
+		return;
+	}
+	box->waiters = waiter->next;
+	if (!box->waiters)
+		box->last = &box->waiters;
+	if (done->status == 0)
+		settle(box, waiter);
+	if (waiter->done)
+		waiter->done(waiter->arg, &box->sandbox, done->status,
+			     done->text);
+	free(waiter);
+}
+
+static void on_message(void *arg, const struct msg *msg)
+{
+	struct box *box = arg;
+
+	switch (msg->type) {
+	case MSG_KEEP_READY:
+		take_ready(box, msg);
+		return;
+	case MSG_KEEP_DONE:
+		take_done(box, &msg->keep_done);
+		return;
+	case MSG_KEEP_COUNTS:
+		box->sandbox.counts = msg->keep_counts;
+		return;
+	case MSG_KEEP_FAILED:
+		memcpy(box->sandbox.why, msg->keep_failed.text,
+		       sizeof(box->sandbox.why));
+		return;
+	default:
+		box->sandbox.ended = msg->keep_ended;
+	}
+}
+
+/* Three in a minute: it dies as fast as it is started. */
+static bool dies_too_often(struct box *box)
+{
+	time_t now = time(NULL);
+
+	memmove(box->crash, box->crash + 1,
+		sizeof(box->crash) - sizeof(box->crash[0]));
+	box->crash[DAEMON_CRASHES_MAX - 1] = now;
+	return box->crash[0] && now - box->crash[0] < 60;
+}
+
+/* It reaches nothing, and its keeper did not die because we said so. */
+static void lost(struct box *box)
+{
+	struct daemon_sandbox *s = &box->sandbox;
+
+	if (!box->served) {
+		s->state = SANDBOX_FAILED;
+		box->removing = true;
+		return;
+	}
+	if (dies_too_often(box)) {
+		s->state = SANDBOX_FAILED;
+		log_err("%s: its keeper died %d times in a minute; it reaches "
+			"nothing: %s",
+			s->spec.name, DAEMON_CRASHES_MAX, s->why);
+		return;
+	}
+	log_err("%s: its keeper died, it reaches nothing until there is "
+		"another one: %s",
+		s->spec.name, s->why);
+	s->state = SANDBOX_STARTING;
+	box->queued = true;
+}
+
+static void on_died(void *arg, const char *last)
+{
+	struct box *box = arg;
+
+	box->keeper = NULL;
+	daemon_metrics_departed(&box->sandbox.counts);
+	box->sandbox.counts = (struct msg_keep_counts){ 0 };
+	stop_starting(box);
+	event_del(box->limit);
+	/* What it said of its own end is better than its last line. */
+	if (!*box->sandbox.why)
+		snprintf(box->sandbox.why, sizeof(box->sandbox.why), "%s",
+			 last);
+	box_drop_waiters(box, -ECHILD, box->sandbox.why);
+	if (!box->removing && !box->daemon->stopping)
+		lost(box);
+	daemon_kick(box->daemon);
+}
+
+static const struct keeper_calls calls = { .message = on_message,
+					   .died = on_died };

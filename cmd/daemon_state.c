@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * daemon_state.c - a directory a sandbox, below the state directory:
+ *
+ *	state.json	what it is: struct daemon_spec, where its namespace is
+ *	bundle		its policy as it was asked for, without the ceiling
+ *	bundle.new	one that its keeper has not accepted yet
+ *	leases		cmd/sandbox_file.h; its keeper writes to it
+ *
+ * A file is written under another name, synced, and renamed: whenever we are
+ * killed, one that is there is whole. Root alone writes here; what does not
+ * read as it should is an error all the same, never a guess.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cmd/daemon_impl.h"
+#include "cmd/sandbox_file.h"
+#include "cmd/session.h"
+
+#define STATE_MAX  16384
+#define BUNDLE_CAP ((size_t)256 << 20)
+
+static const char *const files[] = { "state.json", "state.json.new", "bundle",
+				     "bundle.new", "bundle.new.new",
+				     "leases" };
+
+int state_open(const char *dir, int *ret_fd)
+{
+	char path[PATH_MAX];
+	int err, fd;
+
+	if (snprintf(path, sizeof(path), "%s/sandboxes", dir) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	err = session_mkdir(path);
+	if (err)
+		return err;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+static int open_dir(const struct daemon *daemon, const char *name)
+{
+	int fd = openat(daemon->state_dir, name,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* --- files --------------------------------------------------------------- */
+
+static int write_all(int fd, const void *data, size_t len)
+{
+	const char *at = data;
+
+	while (len) {
+		ssize_t n = write(fd, at, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int put_file(int dir, const char *name, const void *data, size_t len)
+{
+	char fresh[32];
+
+	snprintf(fresh, sizeof(fresh), "%s.new", name);
+	AUTO_FD int fd = openat(
+		dir, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	int err = write_all(fd, data, len);
+	if (err)
+		return err;
+	if (fsync(fd) < 0 || renameat(dir, fresh, dir, name) < 0 ||
+	    fsync(dir) < 0)
+		return -errno;
+	return 0;
+}
+
+/* All of a file, allocated; a NUL follows. */
+static int get_file(int dir, const char *name, size_t max, char **ret,
+		    size_t *ret_len)
+{
+	AUTO_FD int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	AUTO_FREE char *data = NULL;
+	struct stat st;
+	size_t len = 0;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size < 0 || (size_t)st.st_size > max)
+		return -EFBIG;
+	data = malloc((size_t)st.st_size + 1);
+	if (!data)
+		return -ENOMEM;
+	while (len < (size_t)st.st_size) {
+		ssize_t n = read(fd, data + len, (size_t)st.st_size - len);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		len += (size_t)n;
+	}
+	data[len] = '\0';
+	*ret = STEAL(data);
+	*ret_len = len;
+	return 0;
+}
+
+int state_leases(const struct daemon *daemon, const char *name)
+{
+	AUTO_FD int dir = open_dir(daemon, name);
+	struct stat st;
+
+	if (dir < 0)
+		return dir;
+	AUTO_FD int fd = openat(
+		dir, "leases", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	/* Of another version, or cut: entries are looked at one by one when
+	 * they are read. */
+	if ((size_t)st.st_size != sandbox_file_size() &&
+	    (ftruncate(fd, 0) < 0 ||
+	     ftruncate(fd, (off_t)sandbox_file_size()) < 0))
+		return -errno;
+	return steal_fd(&fd);
+}
+
+int state_bundle(const struct daemon *daemon, const char *name,
+		 struct bundle *ret)
+{
+	AUTO_FD int dir = open_dir(daemon, name);
+	char *data;
+	size_t len;
+	int err;
+
+	if (dir < 0)
+		return dir;
+	err = get_file(dir, "bundle", BUNDLE_CAP, &data, &len);
+	if (!err)
+		*ret = (struct bundle){ .data = (uint8_t *)data, .len = len };
+	return err;
+}
+
+int state_stage_bundle(const struct daemon *daemon, const char *name,
+		       const struct bundle *bundle)
+{
+	AUTO_FD int dir = open_dir(daemon, name);
+
+	return dir < 0 ? dir
+		       : put_file(dir, "bundle.new", bundle->data, bundle->len);
+}
+
+int state_commit_bundle(const struct daemon *daemon, const char *name)
+{
+	AUTO_FD int dir = open_dir(daemon, name);
+
+	if (dir < 0)
+		return dir;
+	if (renameat(dir, "bundle.new", dir, "bundle") < 0 || fsync(dir) < 0)
+		return -errno;
+	return 0;
+}
+
+/* --- state.json ---------------------------------------------------------- */
+
+static void put_ip(struct json *j, const char *key, const struct ip *ip)
+{
+	char text[IP_TEXT_MAX];
+
+	if (ip->len)
+		json_text(j, key, ip_format(ip, text));
+}
+
+static void put_publish(struct json *j, const struct daemon_sandbox *s)
+{
+	json_open(j, "publish", '[');
+	for (size_t i = 0; i < s->publishes; i++) {
+		json_open(j, NULL, '{');
+		put_ip(j, "address", &s->publish[i].at.ip);
+		json_uint(j, "port", s->publish[i].at.port);
+		json_uint(j, "inside", s->publish[i].inside);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+int state_save(const struct daemon *daemon, const struct daemon_sandbox *s)
+{
+	AUTO_FD int dir = open_dir(daemon, s->spec.name);
+	char buf[STATE_MAX];
+	struct json j = json_of(buf, sizeof(buf));
+
+	if (dir < 0)
+		return dir;
+	json_open(&j, NULL, '{');
+	json_uint(&j, "version", 1);
+	json_text(&j, "name", s->spec.name);
+	json_uint(&j, "uid", s->spec.uid);
+	json_uint(&j, "gid", s->spec.gid);
+	json_bool(&j, "join", s->spec.link == KEEP_LINK_JOIN);
+	json_bool(&j, "docker", s->spec.docker);
+	put_ip(&j, "ip", &s->spec.ip);
+	put_ip(&j, "gateway", &s->spec.gateway);
+	json_uint(&j, "bits", s->spec.bits);
+	json_text(&j, "ifname", s->spec.ifname);
+	json_int(&j, "ends", s->spec.ends_s);
+	json_int(&j, "made", s->made_s);
+	json_text(&j, "command", s->spec.command);
+	json_text(&j, "policy_text", s->spec.policy_text);
+	json_text(&j, "policy_name", s->spec.policy_name);
+	json_text(&j, "netns", s->netns);
+	json_text(&j, "userns", s->userns);
+	/* The plugin opens its own again. */
+	if (!s->spec.docker)
+		put_publish(&j, s);
+	json_close(&j, '}');
+	return j.full ? -EFBIG : put_file(dir, "state.json", buf, j.len);
+}
+
+static bool get_text(const json_t *root, const char *key, char *buf, size_t cap)
+{
+	const json_t *value = json_object_get(root, key);
+	const char *text = json_string_value(value);
+
+	*buf = '\0';
+	if (!value)
+		return true;
+	if (!text || strlen(text) >= cap)
+		return false;
+	memcpy(buf, text, strlen(text) + 1);
+	return true;
+}
+#define GET_TEXT(root, key, array) get_text(root, key, array, sizeof(array))
+
+static bool get_int(const json_t *root, const char *key, int64_t max,
+		    int64_t *ret)
+{
+	const json_t *value = json_object_get(root, key);
+
+	*ret = json_integer_value(value);
+	return json_is_integer(value) && *ret >= 0 && *ret <= max;
+}
+
+static bool get_ip(const json_t *root, const char *key, struct ip *ret)
+{
+	char text[IP_TEXT_MAX];
+
+	*ret = (struct ip){ 0 };
+	return GET_TEXT(root, key, text) && (!*text || ip_parse(text, ret));
+}
+
+static bool get_publish(const json_t *root, struct daemon_sandbox *s)
+{
+	const json_t *list = json_object_get(root, "publish"), *one;
+	size_t i;
+
+	if (json_array_size(list) > DAEMON_PUBLISH_MAX)
+		return false;
+	json_array_foreach(list, i, one)
+	{
+		int64_t port, inside;
+
+		if (!get_ip(one, "address", &s->publish[i].at.ip) ||
+		    !s->publish[i].at.ip.len ||
+		    !get_int(one, "port", UINT16_MAX, &port) ||
+		    !get_int(one, "inside", UINT16_MAX, &inside))
+			return false;
+		s->publish[i].at.port = (uint16_t)port;
+		s->publish[i].inside = (uint16_t)inside;
+	}
+	s->publishes = i;
+	return true;
+}
+
+static bool get_state(const json_t *root, struct daemon_sandbox *s)
+{
+	struct daemon_spec *spec = &s->spec;
+	int64_t version, uid, gid, bits;
+
+	if (!get_int(root, "version", 1, &version) || version != 1 ||
+	    !get_int(root, "uid", UINT32_MAX - 1, &uid) ||
+	    !get_int(root, "gid", UINT32_MAX - 1, &gid) ||
+	    !get_int(root, "bits", 32, &bits) ||
+	    !get_int(root, "ends", INT64_MAX, &spec->ends_s) ||
+	    !get_int(root, "made", INT64_MAX, &s->made_s))
+		return false;
+	spec->uid = (uid_t)uid;
+	spec->gid = (gid_t)gid;
+	spec->bits = (uint8_t)bits;
+	spec->link = json_is_true(json_object_get(root, "join"))
+			     ? KEEP_LINK_JOIN
+			     : KEEP_LINK_OWN;
+	spec->docker = json_is_true(json_object_get(root, "docker"));
+	return GET_TEXT(root, "name", spec->name) &&
+	       get_ip(root, "ip", &spec->ip) &&
+	       get_ip(root, "gateway", &spec->gateway) &&
+	       GET_TEXT(root, "ifname", spec->ifname) &&
+	       GET_TEXT(root, "command", spec->command) &&
+	       GET_TEXT(root, "policy_text", spec->policy_text) &&
+	       GET_TEXT(root, "policy_name", spec->policy_name) &&
+	       GET_TEXT(root, "netns", s->netns) &&
+	       GET_TEXT(root, "userns", s->userns) && get_publish(root, s);
+}
+
+int state_load(const struct daemon *daemon, const char *name,
+	       struct daemon_sandbox *ret)
+{
+	AUTO_FD int dir = open_dir(daemon, name);
+	AUTO_FREE char *text = NULL;
+	json_t *root;
+	size_t len;
+	bool ok;
+	int err;
+
+	if (dir < 0)
+		return dir;
+	err = get_file(dir, "state.json", STATE_MAX, &text, &len);
+	if (err)
+		return err;
+	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	ok = root && get_state(root, ret) && strcmp(ret->spec.name, name) == 0;
+	json_decref(root);
+	return ok ? 0 : -EBADMSG;
+}
+
+/* --- directories --------------------------------------------------------- */
+
+int state_make(const struct daemon *daemon, const struct daemon_sandbox *s,
+	       const struct bundle *bundle)
+{
+	const char *name = s->spec.name;
+	int err = 0;
+
+	/* One that is nobody's: its sandbox would be known. */
+	state_drop(daemon, name);
+	if (mkdirat(daemon->state_dir, name, 0700) < 0)
+		return -errno;
+	AUTO_FD int dir = open_dir(daemon, name);
+	if (dir < 0)
+		err = dir;
+	if (!err)
+		err = put_file(dir, "bundle", bundle->data, bundle->len);
+	if (!err) {
+		AUTO_FD int leases = state_leases(daemon, name);
+
+		err = leases < 0 ? leases : 0;
+	}
+	/* Last: with it the sandbox is there. */
+	if (!err)
+		err = state_save(daemon, s);
+	if (!err && fsync(daemon->state_dir) < 0)
+		err = -errno;
+	if (err)
+		state_drop(daemon, name);
+	return err;
+}
+
+void state_drop(const struct daemon *daemon, const char *name)
+{
+	AUTO_FD int dir = open_dir(daemon, name);
+
+	if (dir == -ENOENT)
+		return;
+	for (size_t i = 0; dir >= 0 && i < ARRAY_SIZE(files); i++)
+		unlinkat(dir, files[i], 0);
+	if (unlinkat(daemon->state_dir, name, AT_REMOVEDIR) < 0)
+		log_warn("the state of %s can't be removed: %s", name,
+			 strerror(errno));
+}
+
+void state_each(struct daemon *daemon,
+		void (*fn)(struct daemon *daemon, const char *name))
+{
+	int fd = openat(daemon->state_dir, ".",
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!dir) {
+		close_fd(&fd);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		if (daemon_name_ok(entry->d_name))
+			fn(daemon, entry->d_name);
+	closedir(dir);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gateway_join.c - a sandbox whose namespace is an engine's.
+ *
+ * The engine names the namespace before it has moved our link there, or while
+ * it does: then come the link's name, address and routes, in some order. What
+ * is there when it is done is what has to stay. Until then nothing is amiss but
+ * interfaces that are not ours: by those something could leave.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "cmd/gateway.h"
+#include "launch/link.h"
+#include "launch/link_view.h"
+
+/* So long an engine may take. */
+#define SETTLE_MS 10000
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Does our end, interface @index, have its address and the default route? */
+static bool is_done(const struct gateway *g, const struct link_view *view,
+		    uint32_t index)
+{
+	char ip[IP_TEXT_MAX], gateway[IP_TEXT_MAX], address[160], route[160];
+
+	ip_format(&g->link.ip, ip);
+	ip_format(&g->link.gateway, gateway);
+	snprintf(address, sizeof(address), "address %s/%u (%s) of interface %u",
+		 ip, g->place.bits, ip, index);
+	snprintf(route, sizeof(route),
+		 "ipv4 route to anywhere/0 via %s by interface %u, table 254, "
+		 "type 1",
+		 gateway, index);
+	return link_view_has(view, address) && link_view_has(view, route);
+}
+
+int gateway_settle(struct gateway *g, struct link_view **view, char *reterr,
+		   size_t cap)
+{
+	const bool late = now_ms() >= g->settle_end_ms;
+	const size_t before = g->others;
+	uint32_t index = 0;
+	int err = link_peer(g->sandbox.route, g->ns.fd, g->ifindex, &index);
+
+	if (err && err != -ENODEV) {
+		snprintf(reterr, cap, "our link can't be looked for: %s",
+			 strerror(-err));
+		return err;
+	}
+	/* Beside the loopback and our own. */
+	g->others = link_view_interfaces(*view) - 1;
+	if (!err && g->others)
+		g->others--;
+	if (late || (!err && is_done(g, *view, index))) {
+		g->settling = false;
+		g->view[SANDBOX_SIDE] = STEAL(*view);
+	}
+	if (g->others > before) {
+		snprintf(reterr, cap, "%zu interfaces are not ours", g->others);
+		return g->place.tables ? 1 : -EBADMSG;
+	}
+	if (late && err) {
+		snprintf(reterr, cap, "our link is not there");
+		return 1;
+	}
+	return 0;
+}
+
+int gateway_join(struct gateway *g, int ns, char *reterr, size_t cap)
+{
+	int err = g->place.join && g->sandbox.fd < 0 ? 0 : -EALREADY;
+
+	if (!err)
+		err = gateway_take_sandbox(g, ns);
+	if (err) {
+		snprintf(reterr, cap, "the sandbox's namespace: %s",
+			 strerror(-err));
+		return err;
+	}
+	if (g->place.tables)
+		err = gateway_lock(g, reterr, cap);
+	if (!err) {
+		err = link_view_listen(g->link_watch[SANDBOX_SIDE]);
+		if (err)
+			snprintf(reterr, cap, "watching the links: %s",
+				 strerror(-err));
+	}
+	if (err) {
+		close_fd(&g->link_watch[SANDBOX_SIDE]);
+		netns_close(&g->sandbox);
+		return err;
+	}
+	g->settling = true;
+	g->settle_end_ms = now_ms() + SETTLE_MS;
+	return 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * keeper.h - the process that keeps one sandbox of a daemon: its state, shared
+ * by the files cmd/keeper*.c only.
+ *
+ *	keeper.c	 from the first message to the last
+ *	keeper_talk.c	 what the daemon asks for while the sandbox lives
+ *	keeper_leases.c	 the file that outlives it
+ */
+#ifndef CMD_KEEPER_H
+#define CMD_KEEPER_H
+
+#include "cmd/gateway.h"
+#include "cmd/options.h"
+#include "cmd/session.h"
+#include "cmd/warden.h"
+
+struct event;
+struct event_base;
+
+struct keeper {
+	struct msg_keep_start start;
+	int leases, netns; /* -1: none was given */
+	struct options options;
+	struct session session;
+	struct warden warden;
+	struct gateway gateway;
+	struct event_base *base;
+	struct event *daemon;
+	uint64_t started_ms;
+	unsigned asked; /* for counts that are still to come */
+	/* How it ended. */
+	const char *why;
+	enum ended_by ended;
+	int status;
+	bool gone; /* nobody listens any more */
+};
+
+/* Reads the bundle in @fd (stays the caller's). 0 or -errno. */
+int keeper_bundle(int fd, struct bundle *ret);
+
+/* The daemon's socket can be read. */
+void keeper_on_daemon(int fd, short what, void *keeper);
+/* The ledger's answer. */
+void keeper_on_sums(void *keeper, const struct msg_ledger_sums *sums);
+/* Says @type; a daemon that does not listen is gone. */
+void keeper_say(struct keeper *keeper, enum msg_type type, const void *payload);
+/* Leaves the loop; the first word counts. */
+void keeper_end(struct keeper *keeper, enum ended_by ended, int status,
+		const char *why);
+
+/* The file of a sandbox (cmd/sandbox_file.h) for us alone: waits until an
+ * earlier keeper and its gate are gone. A new one gets its size. Returns a
+ * descriptor of its own, or -errno: -EBUSY, -EBADMSG for what is no such file.
+ */
+int keeper_leases(int fd);
+
+#endif

@@ -1,0 +1,802 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_ceiling.c - an operator's policy above a user's: by examples, and by
+ * asking random pairs of policies random questions, together and one by one.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "policy/counters.h"
+#include "policy/explain.h"
+#include "tests/policy/build_helper.h"
+
+#define NOW 1800000000
+
+static int build_below(const char *user, const char *ceiling,
+		       struct policy **ret_policy, struct policy_error *err)
+{
+	struct bundle bundle = { 0 }, over = { 0 };
+	int ret;
+
+	assert_int_equal(
+		bundle_add(&bundle, BUNDLE_FILE, "p.yaml", user, strlen(user)),
+		0);
+	assert_int_equal(bundle_add(&over, BUNDLE_FILE, "/etc/c.yaml", ceiling,
+				    strlen(ceiling)),
+			 0);
+	assert_int_equal(bundle_add_ceiling(&bundle, &over, "/etc/c.yaml"), 0);
+	ret = policy_build(bundle.data, bundle.len, ret_policy, err);
+	bundle_free(&bundle);
+	bundle_free(&over);
+	return ret;
+}
+
+static struct policy *below(const char *user, const char *ceiling)
+{
+	struct policy *policy = NULL;
+	struct policy_error err = { "" };
+	int ret = build_below(user, ceiling, &policy, &err);
+
+	if (ret != 0)
+		print_error("%d: %s\n%s\n%s\n", ret, err.text, user, ceiling);
+	assert_int_equal(ret, 0);
+	return policy;
+}
+
+static struct verdict ask(const struct policy *policy, const char *host,
+			  uint16_t port)
+{
+	const struct question q = { .host = host,
+				    .port = port,
+				    .door = port ? DOOR_CONNECT : DOOR_DNS,
+				    .now_s = NOW };
+
+	return policy_decide(policy, &q);
+}
+
+/* --- examples ------------------------------------------------------------ */
+
+static void test_both_must_allow(void **state)
+{
+	struct policy *p = below("version: 1\nallow: [a.test, c.test]\n",
+				 "version: 1\nallow:\n  - '*.test'\n"
+				 "  - b.test\ndeny:\n  - c.test\n");
+	struct verdict v = ask(p, "a.test", 443);
+
+	(void)state;
+	assert_true(v.allow);
+	assert_int_equal(v.reason, REASON_RULE);
+	assert_string_equal(rule_origin(v.rule), "p.yaml:2");
+	assert_string_equal(rule_wildcard(v.rule), "*.test");
+	assert_ptr_equal(v.rule, ask(p, "a.test", 443).rule);
+
+	v = ask(p, "b.test", 443);
+	assert_false(v.allow);
+	assert_null(v.rule);
+
+	v = ask(p, "c.test", 443);
+	assert_false(v.allow);
+	assert_int_equal(v.reason, REASON_DENY_RULE);
+	assert_string_equal(rule_origin(v.rule), "ceiling /etc/c.yaml:6");
+	assert_true(rule_of_ceiling(v.rule));
+	policy_unref(p);
+}
+
+static void test_what_no_rule_mentions(void **state)
+{
+	struct policy *p = below("version: 1\ndefault: public\n",
+				 "version: 1\nallow: [a.test]\n");
+	struct verdict v = ask(p, "x.test", 443);
+
+	(void)state;
+	assert_false(v.allow);
+	assert_int_equal(v.reason, REASON_NOT_IN_POLICY);
+	assert_string_equal(rule_origin(v.rule), "ceiling /etc/c.yaml");
+	assert_string_equal(rule_text(v.rule), "default: deny");
+
+	v = ask(p, "a.test", 443);
+	assert_true(v.allow);
+	assert_int_equal(v.reason, REASON_RULE);
+	assert_string_equal(rule_origin(v.rule), "ceiling /etc/c.yaml:2");
+	/* 80 is the ceiling's alone. */
+	assert_false(ask(p, "a.test", 80).allow);
+	assert_false(policy_is_public(p));
+	policy_unref(p);
+}
+
+static void test_observing_is_the_users(void **state)
+{
+	struct policy *p = below("version: 1\nmode: observe\nallow: [a.test]\n",
+				 "version: 1\nallow: [b.test, "
+				 "{host: m.test, ports: [80], methods: [GET]}]"
+				 "\n");
+	struct verdict v = ask(p, "c.test", 443);
+	struct policy_error err = { "" };
+	struct policy *none = NULL;
+
+	(void)state;
+	assert_false(v.allow);
+	assert_int_equal(v.reason, REASON_NOT_IN_POLICY);
+	v = ask(p, "b.test", 443);
+	assert_true(v.allow);
+	assert_int_equal(v.reason, REASON_OBSERVE);
+	assert_int_equal(v.observed, REASON_NOT_IN_POLICY);
+	assert_false(ask(p, "a.test", 443).allow);
+	assert_true(policy_observes(p));
+	/* The ceiling's rule has its say although the user's has none. */
+	v = ask(p, "m.test", 80);
+	assert_int_equal(v.reason, REASON_OBSERVE);
+	assert_true(verdict_has_rule(&v));
+	assert_true(verdict_judges_requests(&v));
+	policy_unref(p);
+
+	assert_int_equal(build_below("version: 1\n",
+				     "version: 1\nmode: observe\n", &none,
+				     &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.text, "a ceiling enforces"));
+}
+
+static void test_settings(void **state)
+{
+	struct policy *p = below(
+		"version: 1\ndns: {answers: real, upstream: [192.0.2.1]}\n"
+		"limits: {names: 10, connections: 1000, upload: 1 MB}\n"
+		"log: {rotate: 10 MB, rotate_after: 2d}\n",
+		"version: 1\ndns: {upstream: ['192.0.2.9:5353']}\n"
+		"limits: {names: 20, connections: 500, download: 2 MB, "
+		"upload: 3 MB}\n"
+		"log: {sign: every, durability: record, rotate_after: 1d}\n");
+	const struct limits *l = policy_limits(p);
+	const struct log_settings *log = policy_log(p);
+	uint16_t port;
+	struct ip ip;
+
+	(void)state;
+	assert_int_equal(l->names, 10);
+	assert_int_equal(l->connections, 500);
+	assert_int_equal(l->budget[UP], 1000000);
+	assert_int_equal(l->budget[DOWN], 2000000);
+	assert_true(log->sign_every && log->durable);
+	assert_int_equal(log->rotate_bytes, 10000000);
+	assert_int_equal(log->rotate_s, 86400);
+	assert_false(policy_answers_real(p));
+	assert_true(policy_upstream(p, 0, &ip, &port));
+	assert_int_equal(port, 5353);
+	assert_false(policy_upstream(p, 1, &ip, &port));
+	assert_false(policy_upstream_system(p));
+	policy_unref(p);
+
+	p = below("version: 1\ndns: {upstream: [192.0.2.1]}\n", "version: 1\n");
+	assert_true(policy_upstream(p, 0, &ip, &port));
+	policy_unref(p);
+}
+
+static void test_connect(void **state)
+{
+	static const char to_lo[] =
+		"version: 1\nallow: [{host: s.test, ports: [80], "
+		"connect: '127.0.0.1:8080'}]\n";
+	static const struct {
+		const char *user, *ceiling;
+		enum reason reason;
+	} row[] = {
+		{ to_lo, to_lo, REASON_RULE },
+		{ "version: 1\nallow: [s.test]\n", to_lo, REASON_RULE },
+		{ "version: 1\nallow: [s.test]\ndeny: [{address: 127.0.0.0/8}]\n",
+		  to_lo, REASON_DENY_RULE },
+		{ to_lo, "version: 1\nallow: [s.test]\n",
+		  REASON_FORBIDDEN_ADDRESS },
+		{ to_lo,
+		  "version: 1\nallow: [s.test, {address: 127.0.0.1/32, "
+		  "ports: [8080]}]\n",
+		  REASON_RULE },
+		{ to_lo,
+		  "version: 1\nallow: [s.test, {address: 127.0.0.1/32, "
+		  "ports: [8081]}]\n",
+		  REASON_FORBIDDEN_ADDRESS },
+		{ to_lo,
+		  "version: 1\nallow: [{host: s.test, ports: [80], "
+		  "connect: '127.0.0.1:8081'}]\n",
+		  REASON_FORBIDDEN_ADDRESS },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct policy *p = below(row[i].user, row[i].ceiling);
+		struct verdict v = ask(p, "s.test", 80);
+
+		if (v.reason != row[i].reason)
+			print_error("row %zu: %s\n", i, reason_word(v.reason));
+		assert_int_equal(v.reason, row[i].reason);
+		assert_int_equal(v.allow, row[i].reason == REASON_RULE);
+		if (v.allow)
+			assert_int_equal(rule_connect(v.rule)->port, 8080);
+		policy_unref(p);
+	}
+}
+
+/* A rule of the user's for each name is no way around a ceiling's budget. */
+static void test_budgets(void **state)
+{
+	struct policy *p =
+		below("version: 1\nallow:\n"
+		      "  - {host: a.x.test, ports: [443], upload: 5 MB}\n"
+		      "  - {host: b.x.test, ports: [443]}\n"
+		      "  - {host: s.test, ports: [443], upload: 1 MB}\n",
+		      "version: 1\nallow:\n"
+		      "  - {host: '*.x.test', ports: [443], upload: 2 MB}\n"
+		      "  - {host: s.test, ports: [443], upload: 3 MB}\n");
+	FILE *file = tmpfile();
+	struct counters *counters;
+	struct meters a, b, s;
+
+	(void)state;
+	assert_non_null(file);
+	assert_int_equal(ftruncate(fileno(file), (off_t)counters_size()), 0);
+	assert_int_equal(counters_attach(fileno(file), 0, &counters), 0);
+	assert_int_equal(counters_meters(counters, policy_limits(p),
+					 ask(p, "a.x.test", 443).rule, &a),
+			 0);
+	assert_int_equal(counters_meters(counters, policy_limits(p),
+					 ask(p, "b.x.test", 443).rule, &b),
+			 0);
+	assert_int_equal(counters_meters(counters, policy_limits(p),
+					 ask(p, "s.test", 443).rule, &s),
+			 0);
+	assert_int_equal(meters_room(&a, UP), 2000000);
+	meters_spend(&a, UP, 500000);
+	assert_int_equal(meters_room(&a, UP), 1500000);
+	assert_int_equal(meters_room(&b, UP), 1500000);
+	/* Rules of the same words in both count for themselves. */
+	meters_spend(&s, UP, 100000);
+	assert_int_equal(meters_room(&s, UP), 900000);
+	assert_int_equal(rule_budget(ask(p, "s.test", 443).rule, UP), 1000000);
+	counters_free(counters);
+	fclose(file);
+	policy_unref(p);
+}
+
+static void test_answers(void **state)
+{
+	static const char open[] = "version: 1\nallow: [{host: a.test, ports: "
+				   "[443], addresses: [10.0.0.0/8]}]\n";
+	static const char narrow[] =
+		"version: 1\nallow: [a.test]\ndeny: [{address: 93.184.216.0/24}]\n";
+	struct ip private = ip_of("10.1.2.3"), bad = ip_of("93.184.216.34"),
+		  fine = ip_of("93.184.217.1");
+	struct policy *p = below(open, narrow);
+	struct verdict v = ask(p, "a.test", 443);
+	struct verdict c = policy_check_address(p, v.rule, &private, NULL, 0);
+
+	(void)state;
+	assert_int_equal(c.reason, REASON_FORBIDDEN_ADDRESS);
+	assert_true(rule_of_ceiling(c.rule));
+	c = policy_check_address(p, v.rule, &bad, NULL, 0);
+	assert_int_equal(c.reason, REASON_DENY_RULE);
+	assert_true(rule_of_ceiling(c.rule));
+	c = policy_check_address(p, v.rule, &fine, NULL, 0);
+	assert_true(c.allow);
+	assert_ptr_equal(c.rule, v.rule);
+	policy_unref(p);
+
+	p = below(open, open);
+	v = ask(p, "a.test", 443);
+	assert_true(policy_check_address(p, v.rule, &private, NULL, 0).allow);
+	policy_unref(p);
+}
+
+/* --- bundles ------------------------------------------------------------- */
+
+static void add(struct bundle *bundle, int kind, const char *origin)
+{
+	assert_int_equal(bundle_add(bundle, (enum bundle_kind)kind, origin,
+				    "version: 1\n", 11),
+			 0);
+}
+
+static void test_sent(void **state)
+{
+	static const struct {
+		int kind;
+		const char *origin, *has;
+	} row[] = {
+		{ BUNDLE_FILE, "agent.yaml", NULL },
+		{ BUNDLE_LIST, "/home/\xc3\xa4/list", NULL },
+		{ BUNDLE_CEILING, "x", "sets a ceiling" },
+		{ 0, "x", "unknown here" },
+		{ BUNDLE_CEILING + 1, "x", "unknown here" },
+		{ BUNDLE_FILE, "", "can't be shown" },
+		{ BUNDLE_FILE, "a\nb", "can't be shown" },
+		{ BUNDLE_FILE, "a\x1b[31m", "can't be shown" },
+		{ BUNDLE_FILE, "a\xff", "can't be shown" },
+		{ BUNDLE_FILE, "ceiling /etc/c.yaml", "can't be shown" },
+	};
+	struct bundle many = { 0 };
+	struct policy_error err;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct bundle bundle = { 0 };
+
+		err.text[0] = '\0';
+		add(&bundle, BUNDLE_FILE, "ok.yaml");
+		add(&bundle, row[i].kind, row[i].origin);
+		assert_int_equal(bundle_check_sent(&bundle, &err),
+				 row[i].has ? -EINVAL : 0);
+		if (row[i].has && !strstr(err.text, row[i].has))
+			fail_msg("row %zu: %s", i, err.text);
+		bundle.len--;
+		assert_int_equal(bundle_check_sent(&bundle, &err), -EINVAL);
+		bundle_free(&bundle);
+	}
+	assert_int_equal(bundle_check_sent(&many, &err), 0);
+	for (int i = 0; i < 4096; i++)
+		add(&many, BUNDLE_ALLOW, "--allow");
+	assert_int_equal(bundle_check_sent(&many, &err), 0);
+	add(&many, BUNDLE_ALLOW, "--allow");
+	assert_int_equal(bundle_check_sent(&many, &err), -EINVAL);
+	bundle_free(&many);
+}
+
+static void test_one_ceiling_only(void **state)
+{
+	struct bundle user = { 0 }, over = { 0 }, both = { 0 };
+	struct policy_error err = { "" };
+	struct policy *policy = NULL;
+
+	(void)state;
+	add(&user, BUNDLE_FILE, "p.yaml");
+	add(&over, BUNDLE_FILE, "c.yaml");
+	assert_int_equal(bundle_add_ceiling(&user, &over, "c.yaml"), 0);
+	assert_int_equal(bundle_add_ceiling(&user, &over, "c.yaml"), -EINVAL);
+	assert_int_equal(bundle_add_ceiling(&over, &user, "c.yaml"), -EINVAL);
+	/* Nor by hand. */
+	add(&both, BUNDLE_FILE, "p.yaml");
+	assert_int_equal(bundle_add(&both, BUNDLE_CEILING, "c.yaml",
+				    (const char *)user.data, user.len),
+			 0);
+	assert_int_equal(policy_build(both.data, both.len, &policy, &err),
+			 -EINVAL);
+	assert_null(policy);
+	over.len--;
+	assert_int_equal(bundle_add_ceiling(&both, &over, "c.yaml"), -EINVAL);
+	bundle_free(&user);
+	bundle_free(&over);
+	bundle_free(&both);
+}
+
+static void test_faults_of_the_ceiling(void **state)
+{
+	struct policy_error err = { "" };
+	struct policy *policy = NULL;
+
+	(void)state;
+	assert_int_equal(build_below("version: 1\n", "version: 1\nalow: []\n",
+				     &policy, &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.text, "/etc/c.yaml:2:1"));
+	assert_null(policy);
+}
+
+/* The gate builds from the same bytes, and so does the digest. */
+static void test_digest(void **state)
+{
+	static const char user[] = "version: 1\nallow: [a.test]\n";
+	struct policy *alone = build_yaml(user);
+	struct policy *p = below(user, "version: 1\nallow: [a.test]\n");
+	struct policy *q = below(user, "version: 1\nallow: [b.test]\n");
+
+	(void)state;
+	assert_string_not_equal(policy_digest(p), policy_digest(q));
+	assert_string_not_equal(policy_digest(p), policy_digest(alone));
+	policy_unref(alone);
+	policy_unref(p);
+	policy_unref(q);
+}
+
+/* --- random pairs -------------------------------------------------------- */
+
+static uint64_t seed;
+
+static unsigned any(unsigned n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(seed >> 33) % n;
+}
+
+#define PICK(list) (list)[any(ARRAY_SIZE(list))]
+
+static const char *const patterns[] = {
+	"a.test", "b.test",	"x.a.test", "y.a.test", "*.a.test",
+	"*.test", "*.x.a.test", "c.other",  "*.other",	"deep.x.a.test",
+};
+static const char *const hosts[] = {
+	"a.test", "b.test",  "x.a.test", "y.a.test",	  "z.a.test",
+	"test",	  "c.other", "d.other",	 "deep.x.a.test", "public.example.com",
+};
+static const char *const ranges[] = {
+	"10.0.0.0/8",	 "10.1.0.0/16", "10.1.2.3/32",	 "192.0.2.0/24",
+	"93.184.0.0/16", "0.0.0.0/0",	"2001:db8::/32", "2600::/12",
+};
+static const char *const addresses[] = {
+	"10.1.2.3", "10.1.9.9",	   "10.9.9.9", "192.0.2.77", "93.184.216.34",
+	"8.8.8.8",  "2001:db8::1", "2600::1",  "127.0.0.1",
+};
+static const uint16_t ports[] = { 22, 80, 443, 5000, 8080, 9000 };
+static const char *const port_sets[] = {
+	"[443]", "[80]", "[80, 443]", "[22, 8000-9000]", "[1-65535]", "[8080]",
+};
+
+struct page {
+	char text[16384];
+	size_t len;
+};
+
+static void put(struct page *page, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void put(struct page *page, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	page->len +=
+		(size_t)vsnprintf(page->text + page->len,
+				  sizeof(page->text) - page->len, format, ap);
+	va_end(ap);
+	assert_true(page->len < sizeof(page->text));
+}
+
+static void put_extras(struct page *page)
+{
+	if (any(8) == 0)
+		put(page, ", doors: %s", any(2) ? "proxy" : "transparent");
+	if (any(8) == 0)
+		put(page, ", expires: %s",
+		    any(2) ? "2020-01-01" : "2099-01-01T00:00:00Z");
+	if (any(8) == 0)
+		put(page, ", upload: %u MB", 1 + any(9));
+}
+
+static void put_name(struct page *page)
+{
+	static const char *const words[] = {
+		", methods: [GET, HEAD]",
+		", methods: [POST], paths: ['/a/*']",
+		", protocol: tls",
+		", protocol: http",
+		", protocol: any",
+		", connect: '127.0.0.1:8080'",
+		", dns: {types: [TXT]}",
+		", dns: {types: [TXT, MX]}",
+		", addresses: [10.0.0.0/8]"
+	};
+
+	put(page, "  - {host: '%s'", PICK(patterns));
+	put(page, ", ports: %s", PICK(port_sets));
+	if (any(3) == 0)
+		put(page, "%s", PICK(words));
+	put_extras(page);
+	put(page, "}\n");
+}
+
+static void put_deny(struct page *page)
+{
+	put(page, "deny:\n");
+	for (unsigned n = 1 + any(3); n; n--) {
+		if (any(3) == 0)
+			put(page, "  - {address: '%s'}\n", PICK(ranges));
+		else if (any(2))
+			put(page, "  - '%s'\n", PICK(patterns));
+		else
+			put(page, "  - {host: '%s', ports: [8080]}\n",
+			    PICK(patterns));
+	}
+}
+
+static void random_policy(struct page *page, bool may_observe)
+{
+	page->len = 0;
+	put(page, "version: 1\n");
+	if (any(4) == 0)
+		put(page, "default: public\n");
+	if (may_observe && any(4) == 0)
+		put(page, "mode: observe\n");
+	put(page, "allow:\n");
+	for (unsigned n = 1 + any(8); n; n--) {
+		if (any(3)) {
+			put_name(page);
+			continue;
+		}
+		put(page, "  - {address: '%s'", PICK(ranges));
+		put(page, ", ports: %s", PICK(port_sets));
+		put_extras(page);
+		put(page, "}\n");
+	}
+	if (any(2))
+		put_deny(page);
+}
+
+struct pair {
+	struct page user_page, over_page;
+	struct policy *user, *over, *both;
+};
+
+static struct policy *try_yaml(const struct page *page)
+{
+	struct piece piece[] = { { BUNDLE_FILE, page->text }, { 0, NULL } };
+	struct policy_error err;
+	struct policy *policy = NULL;
+
+	return build_pieces(piece, &policy, &err) ? NULL : policy;
+}
+
+/* What the language does not allow is not asked about. */
+static void random_pair(struct pair *pair)
+{
+	do
+		random_policy(&pair->user_page, true);
+	while (!(pair->user = try_yaml(&pair->user_page)));
+	do
+		random_policy(&pair->over_page, false);
+	while (!(pair->over = try_yaml(&pair->over_page)));
+	pair->both = below(pair->user_page.text, pair->over_page.text);
+}
+
+static void free_pair(struct pair *pair)
+{
+	policy_unref(pair->user);
+	policy_unref(pair->over);
+	policy_unref(pair->both);
+}
+
+static struct question random_question(void)
+{
+	static const char *const methods[] = { "GET", "POST", "PUT" };
+	static const char *const paths[] = { "/", "/a/b", "/a/%2e", "/a?x" };
+	struct question q = { .door = (enum door)any(DOOR_COUNT),
+			      .now_s = NOW };
+
+	if (any(3))
+		q.host = PICK(hosts);
+	else
+		q.address = ip_of(PICK(addresses));
+	if (q.door == DOOR_DNS && q.host)
+		return q;
+	q.port = PICK(ports);
+	if (any(3) == 0) {
+		q.method = PICK(methods);
+		q.path = PICK(paths);
+	}
+	return q;
+}
+
+static void complain(const struct pair *pair, const struct question *q,
+		     const struct verdict *u, const struct verdict *c,
+		     const struct verdict *b)
+{
+	char ip[IP_TEXT_MAX];
+
+	fail_msg("%s %s:%u %s %s %s: %s, %s, together %s\n--- user\n%s"
+		 "--- ceiling\n%s",
+		 q->host ? q->host : "", ip_format(&q->address, ip), q->port,
+		 door_word(q->door), q->method ? q->method : "",
+		 q->path ? q->path : "", reason_word(u->reason),
+		 reason_word(c->reason), reason_word(b->reason),
+		 pair->user_page.text, pair->over_page.text);
+}
+
+static enum wanted wanted_at(const struct verdict *v, uint16_t port)
+{
+	enum wanted w =
+		verdict_has_rule(v) ? rule_wanted(v->rule) : WANTED_DEFAULT;
+
+	if (w == WANTED_DEFAULT && port == 443)
+		return WANTED_TLS;
+	return w == WANTED_DEFAULT && port == 80 ? WANTED_HTTP : w;
+}
+
+static bool connects(const struct verdict *v)
+{
+	return verdict_has_rule(v) && rule_connect(v->rule);
+}
+
+/* Both allow it, and there is still nothing that suits both? */
+static bool may_disagree(const struct verdict *u, const struct verdict *c,
+			 const struct verdict *b, uint16_t port)
+{
+	enum wanted x = wanted_at(u, port), y = wanted_at(c, port);
+
+	if (b->reason == REASON_PROTOCOL)
+		return (x == WANTED_TLS && y == WANTED_HTTP) ||
+		       (x == WANTED_HTTP && y == WANTED_TLS);
+	return (b->reason == REASON_FORBIDDEN_ADDRESS && connects(u)) ||
+	       (b->reason == REASON_DENY_RULE && connects(c));
+}
+
+/* Without a port, in DNS, nobody asks what is spoken. */
+static bool stricter(enum wanted is, enum wanted than, uint16_t port)
+{
+	return !port || is == than || than == WANTED_ANY ||
+	       (than == WANTED_DEFAULT && is != WANTED_ANY);
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+static bool terms_hold(const struct verdict *u, const struct verdict *c,
+		       const struct verdict *b, uint16_t port)
+{
+	const struct rule *x = verdict_has_rule(u) ? u->rule : NULL;
+	const struct rule *y = c->rule, *z = b->rule;
+
+	if (!stricter(wanted_at(b, port), wanted_at(u, port), port) ||
+	    !stricter(wanted_at(b, port), wanted_at(c, port), port) ||
+	    verdict_judges_requests(b) !=
+		    (verdict_judges_requests(u) || verdict_judges_requests(c)))
+		return false;
+	if (!verdict_has_rule(b))
+		return !x && !y;
+	return rule_dns_types(z) == ((x ? rule_dns_types(x) : 0) &
+				     (y ? rule_dns_types(y) : 0)) &&
+	       rule_budget(z, UP) == smaller(x ? rule_budget(x, UP) : 0,
+					     y ? rule_budget(y, UP) : 0);
+}
+
+static unsigned check_question(const struct pair *pair)
+{
+	const struct question q = random_question();
+	struct verdict u = policy_decide(pair->user, &q);
+	struct verdict c = policy_decide(pair->over, &q);
+	struct verdict b = policy_decide(pair->both, &q);
+
+	if (b.allow && !(u.allow && c.allow && terms_hold(&u, &c, &b, q.port)))
+		complain(pair, &q, &u, &c, &b);
+	if (!b.allow && u.allow && c.allow && !may_disagree(&u, &c, &b, q.port))
+		complain(pair, &q, &u, &c, &b);
+	if (!u.allow && b.reason != u.reason)
+		complain(pair, &q, &u, &c, &b);
+	if (u.allow && !c.allow &&
+	    (b.reason != c.reason || !rule_of_ceiling(b.rule)))
+		complain(pair, &q, &u, &c, &b);
+	if (!b.allow)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
+		const struct ip ip = ip_of(addresses[i]);
+		bool own =
+			policy_check_address(pair->user, u.rule, &ip, NULL, 0)
+				.allow;
+		bool over =
+			policy_check_address(pair->over, c.rule, &ip, NULL, 0)
+				.allow;
+		bool both =
+			policy_check_address(pair->both, b.rule, &ip, NULL, 0)
+				.allow;
+		/* What only observed has no say in what is permitted. */
+		if (both && !(own && over))
+			complain(pair, &q, &u, &c, &b);
+		if (!both && own && over && u.reason != REASON_OBSERVE)
+			complain(pair, &q, &u, &c, &b);
+	}
+	return 1;
+}
+
+static bool has_port(const struct policy *policy, const char *host,
+		     uint16_t port)
+{
+	struct port_range range[256];
+	size_t n = policy_ports(policy, host, NOW, range, ARRAY_SIZE(range));
+
+	for (size_t i = 0; i < n; i++)
+		if (port >= range[i].first && port <= range[i].last)
+			return true;
+	return false;
+}
+
+static bool has_literal(const struct policy *policy, const struct ip *ip,
+			uint16_t port)
+{
+	const struct port_range *range;
+	struct cidr cidr;
+	size_t n;
+
+	for (size_t i = 0; policy_literal(policy, i, &cidr, &range, &n); i++)
+		for (size_t j = 0; cidr_contains(&cidr, ip) && j < n; j++)
+			if (port >= range[j].first && port <= range[j].last)
+				return true;
+	return false;
+}
+
+static void check_sets(const struct pair *pair)
+{
+	for (size_t p = 0; p < ARRAY_SIZE(ports); p++) {
+		for (size_t i = 0; i < ARRAY_SIZE(hosts); i++)
+			assert_int_equal(
+				has_port(pair->both, hosts[i], ports[p]),
+				has_port(pair->user, hosts[i], ports[p]) &&
+					has_port(pair->over, hosts[i],
+						 ports[p]));
+		for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
+			struct ip ip = ip_of(addresses[i]);
+
+			assert_int_equal(
+				has_literal(pair->both, &ip, ports[p]),
+				has_literal(pair->user, &ip, ports[p]) &&
+					has_literal(pair->over, &ip, ports[p]));
+		}
+	}
+}
+
+/* A name exists if one below it is allowed (RFC 8020). */
+static void check_parents(const struct pair *pair)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+		const char *up = strchr(hosts[i], '.');
+
+		if (policy_observes(pair->user) || !up ||
+		    ask(pair->both, hosts[i], 0).reason != REASON_RULE)
+			continue;
+		for (; up; up = strchr(up + 1, '.'))
+			if (policy_has_below(pair->user, up + 1) ||
+			    policy_has_below(pair->over, up + 1))
+				assert_true(
+					policy_has_below(pair->both, up + 1));
+	}
+}
+
+static void test_random_pairs(void **state)
+{
+	unsigned allowed = 0;
+
+	(void)state;
+	for (unsigned n = 0; n < 3000; n++) {
+		struct pair pair;
+
+		seed = n + 1;
+		random_pair(&pair);
+		for (unsigned i = 0; i < 60; i++)
+			allowed += check_question(&pair);
+		if (n % 20 == 0)
+			check_sets(&pair);
+		check_parents(&pair);
+		assert_int_equal(
+			policy_next_expiry(pair.both, NOW),
+			smaller((uint64_t)policy_next_expiry(pair.user, NOW),
+				(uint64_t)policy_next_expiry(pair.over, NOW)));
+		free_pair(&pair);
+	}
+	/* Enough of them that "allowed" was asked about as well. */
+	assert_true(allowed > 5000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_both_must_allow),
+		cmocka_unit_test(test_what_no_rule_mentions),
+		cmocka_unit_test(test_observing_is_the_users),
+		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_connect),
+		cmocka_unit_test(test_budgets),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_sent),
+		cmocka_unit_test(test_one_ceiling_only),
+		cmocka_unit_test(test_faults_of_the_ceiling),
+		cmocka_unit_test(test_digest),
+		cmocka_unit_test(test_random_pairs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
