@@ -23,6 +23,7 @@
 #include "cmd/command.h"
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_notify.h"
+#include "cmd/rights.h"
 #include "cmd/session.h"
 
 /* Each sandbox is asked for its counts that often, one after the other. */
@@ -52,6 +53,17 @@ static void read_config(struct daemon *daemon)
 			       &daemon->config, &why))
 		die(EXIT_SALLYPORT, "%s", why.text);
 	daemon_find_group(daemon);
+}
+
+/* $SALLYPORT_BUILDER: who has the rights that we then don't need. */
+static void find_builder(void)
+{
+	const char *path = getenv("SALLYPORT_BUILDER");
+	int err = path && *path ? rights_ask(path) : 0;
+
+	if (err)
+		die(EXIT_SALLYPORT, "the builder at %s: %s", path,
+		    strerror(-err));
 }
 
 /* Two would fight for one name each. */
@@ -143,6 +155,8 @@ static void serve(struct daemon *daemon)
 		log_warn("there is no group '%s': only root may use the "
 			 "control socket",
 			 daemon->config->group);
+	/* One that we were given is there when we are not. */
+	daemon->made_socket = fd < 0;
 	err = daemon_api_open(daemon, fd < 0 ? make_socket(daemon) : fd);
 	if (err)
 		die(EXIT_SALLYPORT, "the control socket: %s", strerror(-err));
@@ -250,7 +264,8 @@ static void loop(struct daemon *daemon)
 static void release(struct daemon *daemon)
 {
 	http_server_close(daemon->control);
-	unlink(daemon->options.socket);
+	if (daemon->made_socket)
+		unlink(daemon->options.socket);
 	while (daemon->first)
 		box_free(box_of(daemon->first));
 	event_free(daemon->kick);
@@ -277,6 +292,7 @@ int daemon_main(int argc, char **argv)
 	lock(&daemon);
 	make_dirs(&daemon);
 	raise_limits(&daemon);
+	find_builder();
 	daemon.last = &daemon.first;
 	daemon.base = event_base_new();
 	if (!daemon.base)

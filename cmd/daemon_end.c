@@ -14,22 +14,19 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
-#include "launch/owned.h"
-#include "launch/pin.h"
+#include "cmd/rights.h"
 
 #define END_S 30
 
 /* Those of a container are its engine's. */
-static void kill_inside(const struct daemon_sandbox *s)
+static void kill_inside(const struct daemon *daemon,
+			const struct daemon_sandbox *s)
 {
 	int err;
 
 	if (s->spec.docker || !*s->netns)
 		return;
-	AUTO_FD int ns = pin_open(s->netns);
-	if (ns < 0)
-		return;
-	err = sandbox_kill_all(ns);
+	err = rights_kill(daemon->options.run, s->spec.name);
 	if (err < 0)
 		log_err("%s: what runs inside can't be killed: %s",
 			s->spec.name, strerror(-err));
@@ -37,19 +34,11 @@ static void kill_inside(const struct daemon_sandbox *s)
 
 void daemon_drop_pins(const struct daemon *daemon, const char *name)
 {
-	static const char *const below[] = { "netns", "user" };
-	char path[PATH_MAX];
+	int err = rights_drop(daemon->options.run, name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
-		int err = -ENAMETOOLONG;
-
-		if (snprintf(path, sizeof(path), "%s/%s/%s",
-			     daemon->options.run, below[i],
-			     name) < (int)sizeof(path))
-			err = pin_drop(path);
-		if (err && err != -ENOENT)
-			log_err("%s: %s", path, strerror(-err));
-	}
+	if (err)
+		log_err("%s: its namespace keeps its name: %s", name,
+			strerror(-err));
 }
 
 void box_finish(struct box *box)
@@ -58,7 +47,7 @@ void box_finish(struct box *box)
 	struct daemon_sandbox *s = &box->sandbox;
 	const char *why = *s->why ? s->why : "it was removed";
 
-	kill_inside(s);
+	kill_inside(daemon, s);
 	daemon_drop_pins(daemon, s->spec.name);
 	state_drop(daemon, s->spec.name);
 	if (box->created)
@@ -92,7 +81,7 @@ int daemon_remove(struct daemon *daemon, struct daemon_sandbox *sandbox,
 	box->removed = done;
 	box->removed_arg = arg;
 	event_del(box->wall);
-	kill_inside(sandbox);
+	kill_inside(daemon, sandbox);
 	if (box->keeper)
 		end_keeper(box, ended);
 	sandbox->state = SANDBOX_ENDING;

@@ -35,7 +35,7 @@ struct daemon {
 	struct event *stats;	/* the next one is asked for its counts */
 	struct daemon_sandbox *asked;
 	struct http_server *control;
-	bool stopping, docker;
+	bool stopping, docker, made_socket;
 };
 
 /* An answer that a keeper owes. */
