@@ -39,6 +39,7 @@ static bool is_sound(const struct rights_request *request, ssize_t len,
 		return false;
 	switch (request->what) {
 	case RIGHTS_KEEPER:
+	case RIGHTS_LINK:
 		return true;
 	case RIGHTS_LOCK:
 		return request->ip.len == 4 || request->ip.len == 16;
@@ -53,6 +54,7 @@ static void act(const char *run, const struct rights_request *request,
 		const int *fds, struct rights_reply *reply, int *ret_fd)
 {
 	const char *name = request->name;
+	char link[16] = "";
 	pid_t pid = 0;
 
 	switch ((enum rights_what)request->what) {
@@ -65,7 +67,8 @@ static void act(const char *run, const struct rights_request *request,
 			here_namespace(run, name, request->uid, request->gid);
 		break;
 	case RIGHTS_KILL:
-		reply->status = here_kill(run, name);
+		reply->status = here_kill(run, name, &pid, ret_fd);
+		reply->pid = pid;
 		break;
 	case RIGHTS_DROP:
 		reply->status = here_drop(run, name);
@@ -73,6 +76,10 @@ static void act(const char *run, const struct rights_request *request,
 	case RIGHTS_LOCK:
 		reply->status = here_lock(fds[0], &request->ip, reply->text,
 					  sizeof(reply->text));
+		break;
+	case RIGHTS_LINK:
+		reply->status = here_link(fds[0], &link);
+		snprintf(reply->text, sizeof(reply->text), "%s", link);
 		break;
 	case RIGHTS_COUNT:
 		reply->status = -EBADMSG;

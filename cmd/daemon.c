@@ -23,12 +23,13 @@
 #include "cmd/command.h"
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_notify.h"
+#include "cmd/docker.h"
 #include "cmd/rights.h"
 #include "cmd/session.h"
 
 /* Each sandbox is asked for its counts that often, one after the other. */
-#define STATS_S	    5
-#define BACKLOG	    64
+#define STATS_S 5
+#define BACKLOG 64
 /* Three for each keeper, and what the plugin watches. */
 #define FILES_A_BOX 8
 
@@ -40,6 +41,11 @@ const struct daemon_config *daemon_config(const struct daemon *daemon)
 struct event_base *daemon_base(const struct daemon *daemon)
 {
 	return daemon->base;
+}
+
+const char *daemon_state_dir(const struct daemon *daemon)
+{
+	return daemon->options.state;
 }
 
 /* --- before anything else ------------------------------------------------ */
@@ -107,8 +113,8 @@ static void make_dirs(const struct daemon *daemon)
 
 static void raise_limits(const struct daemon *daemon)
 {
-	const rlim_t want = 1024 + (rlim_t)daemon->config->max_sandboxes *
-					   FILES_A_BOX;
+	const rlim_t want =
+		1024 + (rlim_t)daemon->config->max_sandboxes * FILES_A_BOX;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= want)
@@ -151,12 +157,11 @@ static void serve(struct daemon *daemon)
 {
 	int fd = notify_listen_fd("control"), err;
 
+	daemon->passed = fd >= 0;
 	if (!daemon->group)
 		log_warn("there is no group '%s': only root may use the "
 			 "control socket",
 			 daemon->config->group);
-	/* One that we were given is there when we are not. */
-	daemon->made_socket = fd < 0;
 	err = daemon_api_open(daemon, fd < 0 ? make_socket(daemon) : fd);
 	if (err)
 		die(EXIT_SALLYPORT, "the control socket: %s", strerror(-err));
@@ -263,11 +268,13 @@ static void loop(struct daemon *daemon)
 
 static void release(struct daemon *daemon)
 {
-	http_server_close(daemon->control);
-	if (daemon->made_socket)
-		unlink(daemon->options.socket);
 	while (daemon->first)
 		box_free(box_of(daemon->first));
+	http_server_close(daemon->control);
+	/* systemd's own goes on listening. */
+	if (!daemon->passed)
+		unlink(daemon->options.socket);
+	docker_detach();
 	event_free(daemon->kick);
 	event_base_free(daemon->base);
 	daemon_config_free(daemon->config);
@@ -299,6 +306,9 @@ int daemon_main(int argc, char **argv)
 		die(EXIT_SALLYPORT, "event loop: out of memory");
 	add(&daemon.kick, &daemon, -1, daemon_on_kick, 0);
 	daemon_restore(&daemon);
+	/* Without it, containers of an engine have no network; nobody else has
+	 * less. */
+	daemon.docker = daemon.config->docker && docker_attach(&daemon) == 0;
 	serve(&daemon);
 	loop(&daemon);
 	release(&daemon);

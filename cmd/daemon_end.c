@@ -8,29 +8,74 @@
  * nobody can find any more must not go on.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
 #include "cmd/rights.h"
 
-#define END_S 30
+#define END_S	  30
+#define KILLER_NS 3
 
-/* Those of a container are its engine's. */
-static void kill_inside(const struct daemon *daemon,
-			const struct daemon_sandbox *s)
+/* --- who runs inside ----------------------------------------------------- */
+
+void box_drop_killer(struct box *box)
 {
+	if (box->killed)
+		event_free(box->killed);
+	box->killed = NULL;
+	close_fd(&box->killer_fd);
+	box->killer = -1;
+}
+
+static void on_killed(evutil_socket_t fd, short what, void *arg)
+{
+	struct box *box = arg;
+
+	(void)fd;
+	(void)what;
+	/* A builder's is not ours to bury. It says itself what went wrong. */
+	waitpid(box->killer, NULL, 0);
+	box_drop_killer(box);
+	daemon_kick(box->daemon);
+}
+
+/* It may take seconds, as long as somebody lets it: not ours. Those of a
+ * container are its engine's. */
+void box_kill_inside(struct box *box)
+{
+	const struct daemon_sandbox *s = &box->sandbox;
 	int err;
 
 	if (s->spec.docker || !*s->netns)
 		return;
-	err = rights_kill(daemon->options.run, s->spec.name);
-	if (err < 0)
+	err = rights_kill(box->daemon->options.run, s->spec.name, &box->killer,
+			  &box->killer_fd);
+	if (err == -ENOENT)
+		return;
+	if (err)
 		log_err("%s: what runs inside can't be killed: %s",
 			s->spec.name, strerror(-err));
+	if (box->killer_fd >= 0)
+		box->killed = event_new(box->daemon->base, box->killer_fd,
+					EV_READ | EV_PERSIST, on_killed, box);
+	if (box->killed && event_add(box->killed, NULL) == 0)
+		return;
+	/* Then we wait for it. */
+	log_err("%s: out of memory", s->spec.name);
+	if (box->killer > 0)
+		waitpid(box->killer, NULL, 0);
+	box_drop_killer(box);
 }
+
+/* --- a sandbox ----------------------------------------------------------- */
 
 void daemon_drop_pins(const struct daemon *daemon, const char *name)
 {
@@ -41,19 +86,22 @@ void daemon_drop_pins(const struct daemon *daemon, const char *name)
 			strerror(-err));
 }
 
+bool box_is_over(const struct box *box)
+{
+	return box->removing && !box->keeper && box->killer < 0;
+}
+
 void box_finish(struct box *box)
 {
 	struct daemon *daemon = box->daemon;
 	struct daemon_sandbox *s = &box->sandbox;
-	const char *why = *s->why ? s->why : "it was removed";
+	daemon_done_fn *removed = box->removed;
 
-	kill_inside(daemon, s);
 	daemon_drop_pins(daemon, s->spec.name);
 	state_drop(daemon, s->spec.name);
-	if (box->created)
-		box->created(box->created_arg, s, -ECANCELED, why);
-	if (box->removed)
-		box->removed(box->removed_arg, s, 0, "");
+	box->removed = NULL;
+	if (removed)
+		removed(box->removed_arg, s, 0, "");
 	box_free(box);
 }
 
@@ -81,7 +129,7 @@ int daemon_remove(struct daemon *daemon, struct daemon_sandbox *sandbox,
 	box->removed = done;
 	box->removed_arg = arg;
 	event_del(box->wall);
-	kill_inside(daemon, sandbox);
+	box_kill_inside(box);
 	if (box->keeper)
 		end_keeper(box, ended);
 	sandbox->state = SANDBOX_ENDING;
@@ -107,6 +155,9 @@ void daemon_stop(struct daemon *daemon)
 		event_del(box->wall);
 		if (box->keeper && !box->removing)
 			end_keeper(box, ENDED_SIGNAL);
+		/* Nobody was told that it is there. */
+		if (!box->served)
+			box->removing = true;
 	}
 	daemon_kick(daemon);
 }
@@ -116,7 +167,7 @@ void daemon_stop_if_over(struct daemon *daemon)
 	if (!daemon->stopping)
 		return;
 	for (struct daemon_sandbox *s = daemon->first; s; s = s->next)
-		if (box_of(s)->keeper)
+		if (box_of(s)->keeper || box_of(s)->killer > 0)
 			return;
 	event_base_loopbreak(daemon->base);
 }

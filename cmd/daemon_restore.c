@@ -71,7 +71,7 @@ static void sweep_pins(struct daemon *daemon, const char *below)
 		if (!daemon_name_ok(entry->d_name) ||
 		    daemon_find(daemon, entry->d_name))
 			continue;
-		rights_kill(daemon->options.run, entry->d_name);
+		rights_kill_now(daemon->options.run, entry->d_name);
 		collect(daemon, entry->d_name, "a namespace without a state");
 	}
 	if (dir)

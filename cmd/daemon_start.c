@@ -227,7 +227,7 @@ void daemon_on_kick(evutil_socket_t fd, short what, void *arg)
 	}
 	for (s = daemon->first; s; s = next) {
 		next = s->next;
-		if (box_of(s)->removing && !box_of(s)->keeper)
+		if (box_is_over(box_of(s)))
 			box_finish(box_of(s));
 	}
 	daemon_stop_if_over(daemon);

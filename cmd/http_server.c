@@ -124,9 +124,8 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
 
 static void arm(struct place *place)
 {
-	const struct timeval limit = {
-		.tv_sec = place->server->limits.seconds
-	};
+	const struct timeval limit = { .tv_sec =
+					       place->server->limits.seconds };
 
 	event_add(place->late, &limit);
 }
@@ -337,29 +336,6 @@ const char *http_request_body(struct http_request *request, size_t *ret_len)
 	return *ret_len ? (const char *)evbuffer_pullup(in, -1) : NULL;
 }
 
-static const char *status_text(int status)
-{
-	static const struct {
-		int status;
-		const char *text;
-	} texts[] = { { 200, "OK" },
-		      { 201, "Created" },
-		      { 400, "Bad Request" },
-		      { 403, "Forbidden" },
-		      { 404, "Not Found" },
-		      { 405, "Method Not Allowed" },
-		      { 409, "Conflict" },
-		      { 413, "Content Too Large" },
-		      { 422, "Unprocessable Content" },
-		      { 500, "Internal Server Error" },
-		      { 503, "Service Unavailable" } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		if (texts[i].status == status)
-			return texts[i].text;
-	return "?";
-}
-
 void http_reply(struct http_request *request, int status, const char *type,
 		const char *body, size_t len)
 {
@@ -385,7 +361,7 @@ void http_reply(struct http_request *request, int status, const char *type,
 	}
 	evhttp_add_header(evhttp_request_get_output_headers(evreq),
 			  "Content-Type", type);
-	evhttp_send_reply(evreq, status, status_text(status), out);
+	evhttp_send_reply(evreq, status, NULL, out); /* the usual phrase */
 	evbuffer_free(out);
 }
 

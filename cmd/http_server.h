@@ -22,9 +22,9 @@ struct http_server;
 
 struct http_limits {
 	size_t header_bytes, body_bytes; /* of one request */
-	size_t held_bytes;	/* of the bodies of all connections of a user */
-	unsigned seconds;	/* for sending one, and for taking an answer */
-	unsigned connections;	/* at most HTTP_CONNECTIONS_MAX */
+	size_t held_bytes;    /* of the bodies of all connections of a user */
+	unsigned seconds;     /* for sending one, and for taking an answer */
+	unsigned connections; /* at most HTTP_CONNECTIONS_MAX */
 	unsigned user_connections; /* of one uid other than 0 */
 };
 

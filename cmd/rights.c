@@ -7,11 +7,13 @@
 #include "cmd/rights.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -19,7 +21,6 @@
 #include "cmd/rights_ask.h"
 #include "cmd/rights_here.h"
 
-/* Killing what is in a sandbox takes longest. */
 #define ANSWER_S 30
 
 /* One a process, as a daemon is. -1: we do it ourselves. */
@@ -77,57 +78,91 @@ static int ask(const struct rights_request *request, const int *fds, size_t n,
 	return reply->status;
 }
 
-static int ask_name(enum rights_what what, const char *name, uid_t uid,
-		    gid_t gid)
+static int named(struct rights_request *request, const char *name)
 {
-	struct rights_request request = { .what = what,
-					  .uid = uid,
-					  .gid = gid };
-	struct rights_reply reply;
-
-	if (strlen(name) >= sizeof(request.name))
+	if (strlen(name) >= sizeof(request->name))
 		return -ENAMETOOLONG;
-	memcpy(request.name, name, strlen(name));
-	return ask(&request, NULL, 0, &reply, NULL);
+	memcpy(request->name, name, strlen(name));
+	return 0;
+}
+
+/* For a process. */
+static int ask_process(const struct rights_request *request, const int *fds,
+		       size_t n, pid_t *ret_pid, int *ret_pidfd)
+{
+	struct rights_reply reply;
+	AUTO_FD int pidfd = -1;
+	int err = ask(request, fds, n, &reply, &pidfd);
+
+	if (err)
+		return err;
+	if (pidfd < 0)
+		return -EPROTO;
+	*ret_pid = reply.pid;
+	*ret_pidfd = steal_fd(&pidfd);
+	return 0;
 }
 
 int rights_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd)
 {
 	const struct rights_request request = { .what = RIGHTS_KEEPER };
 	const int fds[] = { sock, errors };
-	struct rights_reply reply;
-	int pidfd = -1, err;
 
 	if (builder < 0)
 		return here_keeper(sock, errors, ret_pid, ret_pidfd);
-	err = ask(&request, fds, ARRAY_SIZE(fds), &reply, &pidfd);
-	if (!err && pidfd < 0)
-		err = -EPROTO;
-	if (err) {
-		close_fd(&pidfd);
-		return err;
-	}
-	*ret_pid = reply.pid;
-	*ret_pidfd = pidfd;
-	return 0;
+	return ask_process(&request, fds, ARRAY_SIZE(fds), ret_pid, ret_pidfd);
 }
 
 int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid)
 {
-	return builder < 0 ? here_namespace(run, name, uid, gid)
-			   : ask_name(RIGHTS_NAMESPACE, name, uid, gid);
+	struct rights_request request = { .what = RIGHTS_NAMESPACE,
+					  .uid = uid,
+					  .gid = gid };
+	struct rights_reply reply;
+	int err;
+
+	if (builder < 0)
+		return here_namespace(run, name, uid, gid);
+	err = named(&request, name);
+	return err ? err : ask(&request, NULL, 0, &reply, NULL);
 }
 
-int rights_kill(const char *run, const char *name)
+int rights_kill(const char *run, const char *name, pid_t *ret_pid,
+		int *ret_pidfd)
 {
-	return builder < 0 ? here_kill(run, name)
-			   : ask_name(RIGHTS_KILL, name, 0, 0);
+	struct rights_request request = { .what = RIGHTS_KILL };
+	int err;
+
+	if (builder < 0)
+		return here_kill(run, name, ret_pid, ret_pidfd);
+	err = named(&request, name);
+	return err ? err : ask_process(&request, NULL, 0, ret_pid, ret_pidfd);
+}
+
+void rights_kill_now(const char *run, const char *name)
+{
+	AUTO_FD int pidfd = -1;
+	struct pollfd p;
+	pid_t pid;
+
+	if (rights_kill(run, name, &pid, &pidfd))
+		return;
+	p = (struct pollfd){ .fd = pidfd, .events = POLLIN };
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	waitpid(pid, NULL, 0);
 }
 
 int rights_drop(const char *run, const char *name)
 {
-	return builder < 0 ? here_drop(run, name)
-			   : ask_name(RIGHTS_DROP, name, 0, 0);
+	struct rights_request request = { .what = RIGHTS_DROP };
+	struct rights_reply reply;
+	int err;
+
+	if (builder < 0)
+		return here_drop(run, name);
+	err = named(&request, name);
+	return err ? err : ask(&request, NULL, 0, &reply, NULL);
 }
 
 int rights_lock(int ns, const struct ip *gateway, char *reterr, size_t cap)
@@ -143,5 +178,20 @@ int rights_lock(int ns, const struct ip *gateway, char *reterr, size_t cap)
 	if (err)
 		snprintf(reterr, cap, "%.*s", (int)sizeof(reply.text) - 1,
 			 *reply.text ? reply.text : strerror(-err));
+	return err;
+}
+
+int rights_link(int ns, char (*ret_name)[16])
+{
+	const struct rights_request request = { .what = RIGHTS_LINK };
+	struct rights_reply reply;
+	int err;
+
+	if (builder < 0)
+		return here_link(ns, ret_name);
+	err = ask(&request, &ns, 1, &reply, NULL);
+	if (!err)
+		snprintf(*ret_name, sizeof(*ret_name), "%.*s",
+			 (int)sizeof(*ret_name) - 1, reply.text);
 	return err;
 }

@@ -30,13 +30,21 @@ int rights_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd);
  * then there is neither. */
 int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid);
 
-/* Kills what runs in the namespace pinned as @name; none is no error. */
-int rights_kill(const char *run, const char *name);
+/* Starts to kill what runs in the namespace pinned as @name; whoever does it
+ * ends when there is nobody left, or says on stderr that somebody does not die.
+ * 0, -ENOENT if there is no such namespace, or -errno. */
+int rights_kill(const char *run, const char *name, pid_t *ret_pid,
+		int *ret_pidfd);
+/* The same, and waits for it. */
+void rights_kill_now(const char *run, const char *name);
 
 /* Takes both pins of @name away; absent is no error. */
 int rights_drop(const char *run, const char *name);
 
 /* docker_lock() in @ns, which must not be our own. */
 int rights_lock(int ns, const struct ip *gateway, char *reterr, size_t cap);
+
+/* What our link is called in @ns. 0 or -errno. */
+int rights_link(int ns, char (*ret_name)[16]);
 
 #endif

@@ -17,6 +17,7 @@ enum rights_what {
 	RIGHTS_KILL,	  /* .name */
 	RIGHTS_DROP,	  /* .name */
 	RIGHTS_LOCK,	  /* 1 fd: the namespace; .ip */
+	RIGHTS_LINK,	  /* 1 fd: the namespace */
 	RIGHTS_COUNT
 };
 
@@ -29,8 +30,8 @@ struct rights_request {
 
 struct rights_reply {
 	int32_t status; /* 0 or -errno */
-	int32_t pid;	/* RIGHTS_KEEPER: and its pidfd comes with this */
-	char text[512]; /* RIGHTS_LOCK: what is wrong, for people */
+	int32_t pid;	/* RIGHTS_KEEPER, RIGHTS_KILL: its pidfd comes along */
+	char text[512]; /* RIGHTS_LOCK: what is wrong; RIGHTS_LINK: its name */
 };
 
 #endif

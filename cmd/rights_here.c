@@ -9,23 +9,29 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <linux/netlink.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "cmd/docker_lock.h"
+#include "firewall/lock.h"
 #include "launch/child.h"
+#include "launch/link.h"
 #include "launch/netns.h"
 #include "launch/owned.h"
 #include "launch/pin.h"
 
-#define ENV_MAX 32
+#define ENV_MAX	  32
+#define KILLER_NS 3
 
 /* --- keepers ------------------------------------------------------------- */
 
@@ -72,56 +78,34 @@ static _Noreturn void become(pid_t parent, int sock, int errors)
 	_exit(125);
 }
 
-int here_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd)
+/* To the parent, whose child @pid is. */
+static int watch(pid_t pid, pid_t *ret_pid, int *ret_pidfd)
 {
-	pid_t parent = getpid(), pid = fork();
-	int err;
+	int err, fd;
 
-	if (pid == 0)
-		become(parent, sock, errors);
 	if (pid < 0)
 		return -errno;
-	*ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (*ret_pidfd < 0) {
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0) {
 		err = -errno;
 		kill(pid, SIGKILL);
 		return err;
 	}
 	*ret_pid = pid;
+	*ret_pidfd = fd;
 	return 0;
 }
 
+int here_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid == 0)
+		become(parent, sock, errors);
+	return watch(pid, ret_pid, ret_pidfd);
+}
+
 /* --- namespaces ---------------------------------------------------------- */
-
-static int inside(void *arg, int *ret_fds, size_t *ret_n)
-{
-	(void)arg;
-	(void)ret_fds;
-	*ret_n = 0;
-	return netns_sandbox_sysctls();
-}
-
-/* @ret_user is -1 where @uid is 0. */
-static int make(uid_t uid, gid_t gid, int *ret_user, int *ret_ns)
-{
-	struct netns ns;
-	size_t n = 0;
-	int err;
-
-	*ret_user = -1;
-	err = uid ? owned_create(uid, gid, ret_user, &ns)
-		  : netns_create(&ns, inside, NULL, NULL, NULL);
-	if (err)
-		return err;
-	if (uid)
-		err = netns_enter(ns.fd, inside, NULL, NULL, &n);
-	if (err)
-		close_fd(ret_user);
-	else
-		*ret_ns = steal_fd(&ns.fd);
-	netns_close(&ns);
-	return err;
-}
 
 static int path_of(char *path, const char *run, const char *below,
 		   const char *name)
@@ -141,11 +125,14 @@ static int pin(const char *run, const char *below, const char *name, int fd)
 
 int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid)
 {
-	AUTO_FD int user = -1, ns = -1;
-	int err = make(uid, gid, &user, &ns);
+	AUTO_FD int user = -1;
+	struct netns made;
+	int err = owned_create(uid, gid, &user, &made);
 
 	if (err)
 		return err;
+	AUTO_FD int ns = steal_fd(&made.fd);
+	netns_close(&made);
 	err = pin(run, "netns", name, ns);
 	/* It was there before: somebody else's. */
 	if (err)
@@ -157,17 +144,36 @@ int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid)
 	return err;
 }
 
-int here_kill(const char *run, const char *name)
+static _Noreturn void kill_them(const char *name, int ns)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(ns, KILLER_NS) < 0 ||
+	    syscall(SYS_close_range, KILLER_NS + 1, ~0U, 0) < 0)
+		_exit(1);
+	if (sandbox_kill_all(KILLER_NS) < 0) {
+		log_err("%s: somebody inside does not die; there is no way out "
+			"any more",
+			name);
+		_exit(1);
+	}
+	_exit(0);
+}
+
+/* It may take seconds, as long as somebody lets it: not ours. */
+int here_kill(const char *run, const char *name, pid_t *ret_pid, int *ret_pidfd)
 {
 	char path[PATH_MAX];
 	int err = path_of(path, run, "netns", name);
+	pid_t pid;
 
 	if (err)
 		return err;
 	AUTO_FD int ns = pin_open(path);
 	if (ns < 0)
-		return ns == -ENOENT ? 0 : ns;
-	return sandbox_kill_all(ns);
+		return ns;
+	pid = fork();
+	if (pid == 0)
+		kill_them(name, ns);
+	return watch(pid, ret_pid, ret_pidfd);
 }
 
 int here_drop(const char *run, const char *name)
@@ -202,4 +208,29 @@ int here_lock(int ns, const struct ip *gateway, char *reterr, size_t cap)
 		return -EXDEV;
 	}
 	return docker_lock(ns, gateway, NULL, reterr, cap);
+}
+
+static int open_route(void *arg, int *ret_fds, size_t *ret_n)
+{
+	(void)arg;
+	ret_fds[0] = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (ret_fds[0] < 0)
+		return -errno;
+	*ret_n = 1;
+	return 0;
+}
+
+int here_link(int ns, char (*ret_name)[16])
+{
+	int fds[8], err;
+	size_t n = 0;
+
+	if (is_ours(ns))
+		return -EXDEV;
+	err = netns_enter(ns, open_route, NULL, fds, &n);
+	if (err)
+		return err;
+	err = link_grouped(fds[0], LOCK_GROUP, ret_name);
+	close(fds[0]);
+	return err;
 }

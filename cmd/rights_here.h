@@ -9,8 +9,10 @@
 
 int here_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd);
 int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid);
-int here_kill(const char *run, const char *name);
+int here_kill(const char *run, const char *name, pid_t *ret_pid,
+	      int *ret_pidfd);
 int here_drop(const char *run, const char *name);
 int here_lock(int ns, const struct ip *gateway, char *reterr, size_t cap);
+int here_link(int ns, char (*ret_name)[16]);
 
 #endif

@@ -19,6 +19,8 @@ int link_veth(int route, const char *name, const char *peer, int peer_ns);
 int link_up(int route, const char *name);
 /* IFLA_GROUP, by which rules may know it wherever it goes, under any name. */
 int link_group(int route, const char *name, uint32_t group);
+/* The name of the one interface in @group. -ENODEV, or -ENOTUNIQ. */
+int link_grouped(int route, uint32_t group, char (*ret_name)[16]);
 /* The interfaces that are neither a loopback nor in @group. Names of those that
  * fit into @ret; *@ret_n counts all. */
 int link_others(int route, uint32_t group, char (*ret)[16], size_t max,

@@ -59,6 +59,14 @@ int warden_record(struct warden *warden, const struct audit_event *event)
 	return 0;
 }
 
+/* Of what is only told. */
+void warden_finding(struct warden *warden, const char *text)
+{
+	assert_ptr_equal(warden, &w);
+	note("told");
+	keep_text(text);
+}
+
 void warden_failed(struct warden *warden, const char *why)
 {
 	assert_int_equal(warden_held(warden), BOUNDARY_BROKEN);
@@ -81,7 +89,7 @@ int warden_start_gate(struct warden *warden)
 
 /* --- the kernel ---------------------------------------------------------- */
 
-static int verify_result, links_result, restore_result;
+static int verify_result, links_result, restore_result, lock_result;
 static uint32_t restored_to;
 
 int gateway_verify(struct gateway *g, char *reterr, size_t cap)
@@ -100,6 +108,17 @@ int gateway_verify_links(struct gateway *g, char *reterr, size_t cap)
 	if (links_result)
 		snprintf(reterr, cap, "there: an interface");
 	return links_result;
+}
+
+/* Only said of a sandbox that has any. */
+int gateway_verify_lock(struct gateway *g, char *reterr, size_t cap)
+{
+	(void)g;
+	if (lock_result) {
+		note("lock");
+		snprintf(reterr, cap, "there was none");
+	}
+	return lock_result;
 }
 
 int gateway_restore(struct gateway *g, const struct policy *policy,
@@ -134,7 +153,8 @@ int watch_read(int fd, struct watch_change *ret)
 	return n == sizeof(*ret) ? 1 : -EIO;
 }
 
-/* "x": news; "y": of what is undone by now. */
+/* "x": news; "y": of what is undone by now; "z": the same where that is only
+ * told. */
 int gateway_link_news(struct gateway *g, int fd, char *reterr, size_t cap)
 {
 	char byte = 0;
@@ -143,7 +163,7 @@ int gateway_link_news(struct gateway *g, int fd, char *reterr, size_t cap)
 	if (read(fd, &byte, 1) != 1)
 		return 0;
 	snprintf(reterr, cap, "there: it was an interface");
-	return byte == 'y' ? -EBADMSG : 1;
+	return byte == 'y' ? -EBADMSG : byte == 'z' ? 2 : 1;
 }
 
 static void commit(uint32_t generation, uint32_t pid)
@@ -173,7 +193,7 @@ static int setup(void **state)
 	w = (struct warden){ .gateway = &gateway, .base = event_base_new() };
 	assert_non_null(w.base);
 	notes[0] = texts[0] = '\0';
-	verify_result = links_result = restore_result = 0;
+	verify_result = links_result = restore_result = lock_result = 0;
 	restored_to = 100;
 	assert_int_equal(boundary_attach(&w), 0);
 	return 0;
@@ -328,13 +348,82 @@ static void test_links(void **state)
 	assert_int_equal(warden_held(&w), BOUNDARY_BROKEN);
 }
 
-static void until_look(void)
+static void until_look_of(unsigned seconds)
 {
-	const struct timeval limit = { .tv_sec = 2, .tv_usec = 300000 };
+	const struct timeval limit = { .tv_sec = seconds, .tv_usec = 300000 };
 
 	notes[0] = texts[0] = '\0';
 	event_base_loopexit(w.base, &limit);
 	event_base_dispatch(w.base);
+}
+
+static void until_look(void)
+{
+	until_look_of(2);
+}
+
+/* Where tables keep the sandbox in: the session goes on. */
+static void test_links_told(void **state)
+{
+	(void)state;
+	links_result = 1;
+	assert_int_equal(write(links, "x", 1), 1);
+	turn();
+	assert_string_equal(notes, "links told");
+	has("links were changed: in there: an interface");
+	assert_int_equal(warden_held(&w), BOUNDARY_HELD);
+	/* Who does it again and again is told of once in a while. */
+	links_result = 0;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(write(links, "z", 1), 1);
+		turn();
+		assert_string_equal(notes, "links");
+	}
+	until_look();
+	assert_string_equal(notes, "links told verify count");
+	has("it was an interface; and others before that");
+	assert_int_equal(w.watched.links, 4);
+	/* Also at the end. */
+	assert_int_equal(write(links, "z", 1), 1);
+	turn();
+	assert_int_equal(write(links, "z", 1), 1);
+	turn();
+	notes[0] = '\0';
+	boundary_end(&w);
+	assert_string_equal(notes, "told");
+}
+
+static void test_lock(void **state)
+{
+	(void)state;
+	lock_result = 1;
+	until_look();
+	assert_string_equal(notes, "links lock told verify count");
+	has("tables were put back: there was none");
+	assert_int_equal(warden_held(&w), BOUNDARY_RESTORED);
+	lock_result = -EPERM;
+	until_look();
+	assert_string_equal(notes, "links lock stop failed");
+	assert_int_equal(warden_held(&w), BOUNDARY_BROKEN);
+}
+
+/* Nobody is there at first; and how often it is looked is the caller's. */
+static void test_join(void **state)
+{
+	const int there = gateway.link_watch[SANDBOX_SIDE];
+
+	(void)state;
+	boundary_detach(&w);
+	w.watched = (struct boundary){ 0 };
+	w.look_s = 1;
+	gateway.link_watch[SANDBOX_SIDE] = -1;
+	assert_int_equal(boundary_attach(&w), 0);
+	assert_null(w.watched.link[SANDBOX_SIDE]);
+	gateway.link_watch[SANDBOX_SIDE] = there;
+	assert_int_equal(boundary_join(&w), 0);
+	assert_non_null(w.watched.link[SANDBOX_SIDE]);
+	until_look_of(1);
+	assert_string_equal(notes, "links verify count");
 }
 
 /* Without any news. */
@@ -410,6 +499,9 @@ int main(void)
 		TEST(test_changed_meanwhile),
 		TEST(test_links),
 		TEST(test_links_undone),
+		TEST(test_links_told),
+		TEST(test_lock),
+		TEST(test_join),
 		TEST(test_looks),
 		TEST(test_end),
 		TEST(test_quiet_end),

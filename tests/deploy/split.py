@@ -310,7 +310,7 @@ def nonsense(machine):
           bytes(4))
     for what, data, fds in (
             ("short", whole[:-1], ()), ("long", whole + b"x", ()),
-            ("unknown", request(5, b"a"), ()), ("no name", request(1), ()),
+            ("unknown", request(6, b"a"), ()), ("no name", request(1), ()),
             ("a path", request(1, b"../state/a"), ()),
             ("a dot", request(3, b".."), ()),
             ("no end", request(1, b"a" * 64), ()),

@@ -63,7 +63,7 @@ class Case:
 
 
 def sh(case, container, script):
-    return case.docker.run("exec", container, "sh", "-c", script, check=False)
+    return case.docker.sh(container, script)
 
 
 def table(case, container):
@@ -79,7 +79,7 @@ def test_the_engine_leaks(case):
     assert case.lab.asked(name), "the engine asks nobody: see engine.py"
     c = case.container(network="leaky")
     case.docker.run("network", "connect", "bridge", c)
-    got = sh(case, c, f"wget -qO- -T 5 http://{EVIL}/")
+    got = sh(case, c, f"timeout 2 wget -qO- http://{EVIL}/")
     assert "hello" in got.stdout, got
     case.docker.run("rm", "-f", c)
     # It is the one packet to there that this file wants.
@@ -117,7 +117,7 @@ def test_names(case):
                    len(question).to_bytes(2, "big") + question)
     for port in 53, *ports:
         sh(case, c, f"(printf '{text}'; sleep 1) | timeout 3 "
-           f"nc 127.0.0.11 {port}")
+           f"nc 127.0.0.11 {port} >/dev/null")
     got = [q for q in case.driver.questions() if q == ("tcp", name)]
     assert len(got) == 1 + len(ports), got
     assert not case.lab.asked(name)
@@ -174,8 +174,8 @@ def test_second_network(case):
             gateway = case.docker.inspect(c)["NetworkSettings"]["Networks"][
                 network]["Gateway"]
             # The default capabilities have NET_RAW: ping, too.
-            for deed in (f"wget -qO- -T 2 http://{EVIL}/",
-                         f"nslookup {case.name()} {EVIL}",
+            for deed in (f"timeout 2 wget -qO- http://{EVIL}/",
+                         f"timeout 2 nslookup {case.name()} {EVIL}",
                          f"ping -c 1 -W 1 {gateway}",
                          f"ping -c 1 -W 1 {EVIL}"):
                 got = sh(case, c, deed)
@@ -187,7 +187,7 @@ def test_second_network(case):
             assert not case.lab.asked(name)
             case.docker.run("network", "disconnect", network, c)
             case.docker.run("network", "connect", network, c)
-            assert sh(case, c, f"wget -qO- -T 2 http://{EVIL}/").returncode
+            assert sh(case, c, f"timeout 2 wget -qO- http://{EVIL}/").returncode
             case.docker.run("rm", "-f", c)
             assert len(case.lab.packets(f"dst host {EVIL}")) == before
             if network == "zz":
@@ -215,7 +215,7 @@ def test_it_cannot_be_undone(case):
                  "ip link del eth1", "echo 0 >/proc/sys/net/ipv4/conf/all/"
                  "route_localnet", "ip route del default"):
         assert sh(case, c, deed).returncode, deed
-    assert sh(case, c, f"wget -qO- -T 2 http://{EVIL}/").returncode
+    assert sh(case, c, f"timeout 2 wget -qO- http://{EVIL}/").returncode
     case.docker.run("rm", "-f", c)
 
 

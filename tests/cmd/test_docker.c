@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The driver's calls: a container's life, and everything that can be wrong with
+ * what an engine or its user says.
+ */
+#include "tests/cmd/docker_calls.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+/* --- the protocol -------------------------------------------------------- */
+
+static void test_handshake(void **arg)
+{
+	(void)arg;
+	docker_call(docker, "/Plugin.Activate", "", 0, answered, &last);
+	assert_string_equal(last.text, "{\"Implements\":[\"NetworkDriver\"]}");
+	assert_string_equal(
+		ask("GetCapabilities", ""),
+		"{\"Scope\":\"local\",\"ConnectivityScope\":\"local\"}");
+	assert_ok("DiscoverNew", "{\"DiscoveryType\":1,\"DiscoveryData\":{}}");
+	assert_ok("DiscoverDelete", "{}");
+	send_call(&last, "GwAllocCheck", "{}");
+	assert_int_equal(last.status, 404);
+	assert_non_null(strstr(last.text, "\"Err\""));
+}
+
+static void test_malformed(void **arg)
+{
+	static const char *const calls[] = { "CreateNetwork",
+					     "DeleteNetwork",
+					     "CreateEndpoint",
+					     "DeleteEndpoint",
+					     "EndpointOperInfo",
+					     "Join",
+					     "Leave",
+					     "DiscoverNew",
+					     "ProgramExternalConnectivity",
+					     "RevokeExternalConnectivity" };
+	static const char *const bodies[] = { "",
+					      "{",
+					      "[]",
+					      "null",
+					      "\"x\"",
+					      "{}x",
+					      "{\"a\":1,\"a\":1}",
+					      "{\"NetworkID\":\"\xff\"}",
+					      "{\"NetworkID\":\"a\\u0000b\"}" };
+	AUTO_FREE char *deep = malloc(DOCKER_BODY_MAX + 2);
+
+	(void)arg;
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(bodies); j++)
+			assert_err(calls[i], bodies[j], "not a JSON object");
+	assert_non_null(deep);
+	memset(deep, '[', DOCKER_BODY_MAX + 1);
+	deep[DOCKER_BODY_MAX + 1] = '\0';
+	assert_err("Join", deep, "too long");
+	deep[DOCKER_BODY_MAX] = '\0';
+	assert_err("Join", deep, "not a JSON object");
+}
+
+static void test_ids(void **arg)
+{
+	static const char *const bad[] = {
+		"{}",
+		"{\"NetworkID\":7,\"EndpointID\":7}",
+		"{\"NetworkID\":\"../../../etc/x\",\"EndpointID\":\"../../../etc/x\"}",
+		"{\"NetworkID\":\"short\",\"EndpointID\":\"short\"}",
+		"{\"NetworkID\":\"AAAAAAAAAAAAAAAA\",\"EndpointID\":\"AAAAAAAAAAAAAAAA\"}",
+	};
+	static const char *const calls[] = { "CreateNetwork",
+					     "DeleteNetwork",
+					     "CreateEndpoint",
+					     "Join",
+					     "Leave",
+					     "DeleteEndpoint",
+					     "EndpointOperInfo",
+					     "ProgramExternalConnectivity" };
+
+	(void)arg;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(calls); j++)
+			assert_err(calls[j], bad[i], "no usable ");
+	/* Of engines that forgot less, or more, than we. */
+	assert_ok("DeleteNetwork", "{\"NetworkID\":\"" NET "\"}");
+	assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+	assert_ok("Leave", endpoint_call(EP, ""));
+	assert_err("Join", join_call(EP), "knows no endpoint");
+	assert_err("EndpointOperInfo", endpoint_call(EP, ""), "no endpoint");
+	assert_err("ProgramExternalConnectivity", endpoint_call(EP, ""),
+		   "no endpoint");
+	assert_err("CreateEndpoint", endpoint_call(EP, ADDRESS), "no network");
+}
+
+/* --- networks ------------------------------------------------------------ */
+
+static void test_network_options(void **arg)
+{
+	static const struct {
+		const char *options, *more, *words;
+	} bad[] = {
+		{ "\"polcy\":\"agent\",\"x\":\"y\"", "", "'polcy', 'x'" },
+		{ "\"policy\":\"nobody\"", "", "no policy 'nobody'" },
+		{ "\"policy\":\"\"", "", "a policy's name or path" },
+		{ "\"policy\":7", "", "not a text" },
+		{ "\"policy\":\"/nonexistent/p.yaml\"", "",
+		  "/nonexistent/p.yaml" },
+		{ "\"publish\":\"yes\"", "", "true or false, not 'yes'" },
+		{ "\"dns\":\"none\"", "", "require, tables or auto" },
+		{ "\"a\\u001b[31m\":\"\"", "", "'a?[31m'" },
+		{ "", ",\"com.docker.network.internal\":true", "--internal" },
+	};
+	const char *v6;
+
+	(void)arg;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_err("CreateNetwork",
+			   network_call(bad[i].options, bad[i].more),
+			   bad[i].words);
+	v6 = "{\"NetworkID\":\"" NET "\",\"Options\":{"
+	     "\"com.docker.network.enable_ipv6\":true}}";
+	assert_err("CreateNetwork", v6, "--ipv6");
+	/* The same name again is a new network, with another id. */
+	have_network("\"policy\":\"agent\"");
+	assert_err("CreateNetwork", network_call("", ""), "already");
+	assert_ok("DeleteNetwork", "{\"NetworkID\":\"" NET "\"}");
+	have_network(
+		"\"policy\":\"strict\",\"publish\":\"true\",\"dns\":\"auto\"");
+}
+
+static void test_network_addresses(void **arg)
+{
+	static const struct {
+		const char *data, *words;
+	} bad[] = {
+		{ "", "has none" },
+		{ "{\"Pool\":\"0.0.0.0/0\",\"Gateway\":\"10.0.0.1/8\"}",
+		  "0.0.0.0/0" },
+		{ "{\"Pool\":\"10.0.0.0/31\",\"Gateway\":\"10.0.0.1/31\"}",
+		  "one IPv4 subnet" },
+		{ "{\"Pool\":\"fd00::/64\",\"Gateway\":\"fd00::1/64\"}",
+		  "one IPv4 subnet" },
+		{ "{\"Pool\":\"10.0.0.0/8\"}", "needs a gateway" },
+		{ "{\"Pool\":\"10.0.0.0/8\",\"Gateway\":\"11.0.0.1/8\"}",
+		  "needs a gateway" },
+		{ "{\"Pool\":\"10.0.0.0/8\",\"Gateway\":\"10.0.0.1/33\"}",
+		  "needs a gateway" },
+		{ "{\"Pool\":\"198.18.5.0/24\",\"Gateway\":\"198.18.5.1/24\"}",
+		  "overlaps" },
+		{ "{\"Pool\":\"198.0.0.0/8\",\"Gateway\":\"198.0.0.1/8\"}",
+		  "overlaps" },
+		{ "{\"Pool\":\"10.0.0.0/24\",\"Gateway\":\"10.0.0.1/24\"},"
+		  "{\"Pool\":\"10.0.1.0/24\",\"Gateway\":\"10.0.1.1/24\"}",
+		  "one IPv4 subnet" },
+	};
+	char body[512];
+
+	(void)arg;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		snprintf(body, sizeof(body),
+			 "{\"NetworkID\":\"" NET "\",\"IPv4Data\":[%s]}",
+			 bad[i].data);
+		assert_err("CreateNetwork", body, bad[i].words);
+	}
+	world.config.default_policy[0] = '\0';
+	assert_err("CreateNetwork", network_call("", ""), "which policy?");
+}
+
+/* --- a container --------------------------------------------------------- */
+
+static void test_life(void **arg)
+{
+	struct ip ip;
+
+	(void)arg;
+	have_network("\"policy\":\"strict\"");
+	send_call(&last, "CreateEndpoint", endpoint_call(EP, ADDRESS));
+	assert_int_equal(last.count, 0); /* until the sandbox serves */
+	world_turn();
+	assert_string_equal(last.text, "{\"Interface\":{}}");
+	assert_string_equal(world.spec.name, NAME);
+	assert_string_equal(world.spec.ifname, "spbbbbbbbbbbbb");
+	assert_string_equal(world.spec.policy_name, "strict");
+	assert_int_equal(world.spec.link, KEEP_LINK_JOIN);
+	assert_int_equal(world.spec.bits, 16);
+	assert_true(world.spec.docker && ip_parse("172.30.0.2", &ip) &&
+		    ip_equal(&ip, &world.spec.ip));
+	assert_true(ip_parse("172.30.0.1", &ip) &&
+		    ip_equal(&ip, &world.spec.gateway));
+
+	/* An engine before v28: the namespace comes later. */
+	assert_string_equal(
+		ask("Join", join_call(EP)),
+		"{\"InterfaceName\":{\"SrcName\":\"spbbbbbbbbbbbb\","
+		"\"DstPrefix\":\"eth\"},\"Gateway\":\"172.30.0.1\","
+		"\"DisableGatewayService\":true}");
+	assert_int_equal(world.joined, 0);
+	world_appear(0);
+	world_turn();
+	assert_int_equal(world.joined, 1);
+	assert_ok("ProgramExternalConnectivity", endpoint_call(EP, ""));
+	assert_non_null(
+		strstr(ask("EndpointOperInfo", endpoint_call(EP, "")), NAME));
+	assert_ok("RevokeExternalConnectivity", endpoint_call(EP, ""));
+
+	send_call(&last, "Leave", endpoint_call(EP, ""));
+	assert_int_equal(last.count, 0); /* until the receipt is there */
+	world_turn();
+	assert_string_equal(last.text, "{}");
+	assert_int_equal(world_sandboxes(), 0);
+	assert_err("Join", join_call(EP), "has ended");
+	assert_ok("Leave", endpoint_call(EP, ""));
+	assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+	assert_err("EndpointOperInfo", endpoint_call(EP, ""), "no endpoint");
+}
+
+static void test_namespace_is_there(void **arg)
+{
+	(void)arg;
+	make_file(key, "");
+	have_endpoint("");
+	world.lock_err = -EPERM;
+	assert_err("Join", join_call(EP), "no tables");
+	assert_int_equal(world.joined, 0);
+	world.lock_err = 0;
+	assert_ok("Join", join_call(EP));
+	assert_null(world.watches);
+	assert_int_equal(world.locked, 1);
+	assert_int_equal(world.joined, 1);
+	assert_err("Join", join_call(EP), "already");
+	assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+	assert_int_equal(world_sandboxes(), 0);
+}
+
+static void test_not_contained(void **arg)
+{
+	(void)arg;
+	/* The namespace never comes; or the keeper can't take it. */
+	for (int i = 0; i < 2; i++) {
+		assert_ok("DeleteNetwork", "{\"NetworkID\":\"" NET "\"}");
+		unlink(key);
+		have_endpoint("");
+		assert_ok("Join", join_call(EP));
+		world.joined_err = i ? -EIO : 0;
+		world_appear(i ? 0 : -ETIMEDOUT);
+		world_turn();
+		assert_int_equal(world_sandboxes(), 0);
+		assert_ok("Leave", endpoint_call(EP, ""));
+		assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+	}
+}
+
+static void test_join_refused(void **arg)
+{
+	(void)arg;
+	have_endpoint("");
+	assert_err("Join", endpoint_call(EP, ""), "no SandboxKey");
+	assert_err("Join", endpoint_call(EP, "\"SandboxKey\":\"a/b\""),
+		   "no SandboxKey");
+	assert_err("Join", endpoint_call(EP, "\"SandboxKey\":7"),
+		   "no SandboxKey");
+	assert_err("Join",
+		   "{\"NetworkID\":\"dddddddddddd\",\"EndpointID\":\"" EP
+		   "\",\"SandboxKey\":\"/x\"}",
+		   "no endpoint");
+	world.sandboxes->state = SANDBOX_FAILED;
+	snprintf(world.sandboxes->why, sizeof(world.sandboxes->why), "dead");
+	assert_err("Join", join_call(EP), "dead");
+	world_drop(world.sandboxes);
+	assert_err("Join", join_call(EP), "has ended");
+	assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+}
+
+static void test_create_fails(void **arg)
+{
+	(void)arg;
+	have_network("");
+	world.create_err = -EIO;
+	assert_err("CreateEndpoint", endpoint_call(EP, ADDRESS), "as told");
+	world.create_err = 0;
+	world.refuse_err = -ENOSPC;
+	assert_err("CreateEndpoint", endpoint_call(EP, ADDRESS), "it is full");
+	world.refuse_err = 0;
+	assert_int_equal(world_sandboxes(), 0);
+	assert_ok("CreateEndpoint", endpoint_call(EP, ADDRESS));
+	assert_err("CreateEndpoint", endpoint_call(EP, ADDRESS), "already");
+	assert_err("CreateEndpoint", endpoint_call(EP2, ADDRESS),
+		   "has that address");
+}
+
+/* The engine gives up while the sandbox is being made. */
+static void test_delete_early(void **arg)
+{
+	struct answer other, created, left, deleted;
+
+	(void)arg;
+	for (int err = -EIO; err <= 0; err += EIO) {
+		assert_ok("DeleteNetwork", "{\"NetworkID\":\"" NET "\"}");
+		have_network("");
+		world.create_err = err;
+		send_call(&other, "CreateEndpoint", endpoint_call(EP, ADDRESS));
+		send_call(&last, "Join", join_call(EP));
+		assert_non_null(strstr(last.text, "is not ready"));
+		send_call(&created, "CreateEndpoint",
+			  endpoint_call(EP2, "\"Interface\":{\"Address\":"
+					     "\"172.30.0.3/16\"}"));
+		assert_int_equal(created.count, 0);
+		send_call(&left, "Leave", endpoint_call(EP2, ""));
+		send_call(&deleted, "DeleteEndpoint", endpoint_call(EP2, ""));
+		world_turn();
+		assert_int_equal(!!strstr(other.text, "\"Err\""), !!err);
+		assert_non_null(strstr(created.text, "\"Err\""));
+		assert_string_equal(left.text, "{}");
+		assert_string_equal(deleted.text, "{}");
+		assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+		assert_int_equal(world_sandboxes(), 0);
+	}
+}
+
+static void test_addresses(void **arg)
+{
+	static const char *const bad[] = {
+		"",
+		"\"Interface\":null",
+		"\"Interface\":{}",
+		"\"Interface\":{\"Address\":\"172.30.0.2\"}",
+		"\"Interface\":{\"Address\":\"172.31.0.2/16\"}",
+		"\"Interface\":{\"Address\":\"172.30.0.1/16\"}",
+		"\"Interface\":{\"Address\":\"fd00::2/64\"}",
+		"\"Interface\":{\"Address\":7}",
+		"\"Interface\":{\"Address\":\"172.30.0.2/16\","
+		"\"AddressIPv6\":\"fd00::2/64\"}",
+	};
+
+	(void)arg;
+	have_network("");
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_err("CreateEndpoint", endpoint_call(EP, bad[i]),
+			   "no IPv4 address");
+	assert_int_equal(world_sandboxes(), 0);
+}
+
+static void test_endpoint_options(void **arg)
+{
+	(void)arg;
+	have_network("\"policy\":\"agent\"");
+	assert_err("CreateEndpoint",
+		   endpoint_call(EP, ADDRESS ",\"Options\":{\"polcy\":\"x\"}"),
+		   "driver-opt 'polcy'");
+	assert_err("CreateEndpoint",
+		   endpoint_call(EP, ADDRESS ",\"Options\":{\"policy\":\"x\"}"),
+		   "no policy 'x'");
+	assert_err("CreateEndpoint",
+		   endpoint_call(EP, ADDRESS ",\"Options\":{\"policy\":7}"),
+		   "policy's name or path");
+	assert_err(
+		"CreateEndpoint",
+		endpoint_call(EP, ADDRESS ",\"Options\":{\"policy\":\"/no\"}"),
+		"/no");
+	assert_ok("CreateEndpoint",
+		  endpoint_call(EP, ADDRESS
+				",\"Options\":{\"policy\":\"strict\","
+				"\"com.docker.network.future\":{\"x\":1}},"
+				"\"Later\":[]"));
+	assert_string_equal(world.spec.policy_name, "strict");
+}
+
+/* --- names --------------------------------------------------------------- */
+
+#define DNS(list)                \
+	ADDRESS ",\"Options\":{" \
+		"\"com.docker.network.endpoint.dnsservers\":" list "}"
+
+static void test_names(void **arg)
+{
+	static const char *const bad[] = {
+		ADDRESS,
+		DNS("[]"),
+		DNS("null"),
+		DNS("[7]"),
+		DNS("[\"127.0.0.53\"]"),
+		DNS("[\"172.30.0.1\",\"192.0.2.1\"]"),
+		DNS("\"172.30.0.1\""),
+	};
+
+	(void)arg;
+	make_file(resolv, "# stub\n\n nameserver\t127.0.0.53\n");
+	have_network("");
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_err("CreateEndpoint", endpoint_call(EP, bad[i]),
+			   "docker run --dns 172.30.0.1");
+	assert_ok("CreateEndpoint", endpoint_call(EP, DNS("[\"172.30.0.1\"]")));
+	assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+	/* A server elsewhere is asked from inside, and so caught. */
+	make_file(resolv, "nameserver 203.0.113.53\n");
+	assert_ok("CreateEndpoint", endpoint_call(EP, ADDRESS));
+	assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+	snprintf(world.config.docker_dns, sizeof(world.config.docker_dns),
+		 "require");
+	assert_err("CreateEndpoint", endpoint_call(EP, ADDRESS), "--dns");
+	make_file(resolv, "nameserver ::1\n");
+	snprintf(world.config.docker_dns, sizeof(world.config.docker_dns),
+		 "tables");
+	assert_ok("CreateEndpoint", endpoint_call(EP, ADDRESS));
+}
+
+static void test_names_of_a_network(void **arg)
+{
+	(void)arg;
+	snprintf(world.config.docker_dns, sizeof(world.config.docker_dns),
+		 "require");
+	have_endpoint("\"dns\":\"tables\"");
+	assert_ok("DeleteNetwork", "{\"NetworkID\":\"" NET "\"}");
+	world.config.docker_dns[0] = '\0';
+	have_network("\"dns\":\"require\"");
+	assert_err("CreateEndpoint", endpoint_call(EP, ADDRESS), "--dns");
+}
+
+/* --- ports --------------------------------------------------------------- */
+
+/* A port of the host that is free. */
+static unsigned free_port(void)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(sin);
+	AUTO_FD int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+	return ntohs(sin.sin_port);
+}
+
+static const char *portmap(const char *ip, unsigned host, unsigned end,
+			   unsigned proto)
+{
+	static char more[512];
+
+	snprintf(more, sizeof(more),
+		 ADDRESS
+		 ",\"Options\":{\"com.docker.network.portmap\":["
+		 "{\"Proto\":%u,\"IP\":\"\",\"Port\":80,\"HostIP\":\"%s\","
+		 "\"HostPort\":%u,\"HostPortEnd\":%u}]}",
+		 proto, ip, host, end);
+	return more;
+}
+
+static void test_ports_refused(void **arg)
+{
+	const unsigned port = free_port();
+
+	(void)arg;
+	have_network("");
+	assert_err("CreateEndpoint",
+		   endpoint_call(EP, portmap("", port, port, 6)),
+		   "-o publish=true");
+	assert_ok("DeleteNetwork", "{\"NetworkID\":\"" NET "\"}");
+	have_network("\"publish\":\"true\"");
+	assert_err("CreateEndpoint",
+		   endpoint_call(EP, portmap("", port, port, 17)), "TCP only");
+	assert_err("CreateEndpoint", endpoint_call(EP, portmap("", 0, 0, 6)),
+		   "-p 8080:80");
+	assert_err("CreateEndpoint",
+		   endpoint_call(EP, portmap("", port, port + 1, 6)),
+		   "-p 8080:80");
+	assert_err("CreateEndpoint",
+		   endpoint_call(EP, portmap("", 70000, 70000, 6)),
+		   "a port that is none");
+	assert_err("CreateEndpoint",
+		   endpoint_call(EP, portmap("all", port, port, 6)), "'all'");
+	assert_err("CreateEndpoint",
+		   endpoint_call(EP,
+				 ADDRESS ",\"Options\":{"
+					 "\"com.docker.network.portmap\":{}}"),
+		   "no list");
+	assert_int_equal(world_sandboxes(), 0);
+}
+
+static void test_ports(void **arg)
+{
+	const unsigned port = free_port();
+
+	(void)arg;
+	make_file(key, "");
+	have_network("\"publish\":\"true\"");
+	assert_ok("CreateEndpoint",
+		  endpoint_call(EP, portmap("", port, port, 6)));
+	assert_ok("Join", join_call(EP));
+	assert_ok("ProgramExternalConnectivity", endpoint_call(EP, ""));
+	assert_int_equal(world.forward_count, 1);
+	/* Another network had the default route meanwhile. */
+	assert_ok("RevokeExternalConnectivity", endpoint_call(EP, ""));
+	assert_ok("ProgramExternalConnectivity",
+		  endpoint_call(EP, portmap("", port, port, 6)));
+	assert_int_equal(world.forward_count, 1);
+	/* Somebody listens there. */
+	assert_ok("CreateEndpoint",
+		  endpoint_call(EP2, "\"Interface\":{\"Address\":"
+				     "\"172.30.0.3/16\"}"));
+	assert_ok("Join", join_call(EP2));
+	assert_err("ProgramExternalConnectivity",
+		   endpoint_call(EP2, portmap("", port, port, 6)),
+		   "not published: Address already in use");
+	/* The gate can't. */
+	world_close_forwards();
+	world.forward_err = -EOPNOTSUPP;
+	assert_err("ProgramExternalConnectivity",
+		   endpoint_call(EP2, portmap("", port, port, 6)), "as told");
+	assert_ok("Leave", endpoint_call(EP2, ""));
+	assert_err("ProgramExternalConnectivity", endpoint_call(EP2, ""),
+		   "ended");
+}
+
+/* --- again and again ----------------------------------------------------- */
+
+static int lowest_free(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+static void test_cycles(void **arg)
+{
+	char file[128];
+	int before;
+
+	(void)arg;
+	have_network("");
+	before = lowest_free();
+	for (int i = 0; i < 500; i++) {
+		if (i & 1)
+			make_file(key, "");
+		else
+			unlink(key);
+		assert_ok("CreateEndpoint", endpoint_call(EP, ADDRESS));
+		assert_ok("Join", join_call(EP));
+		if (!(i & 1) && i % 4)
+			world_appear(0);
+		if (i % 3)
+			assert_ok("Leave", endpoint_call(EP, ""));
+		assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+		assert_int_equal(world_sandboxes(), 0);
+		assert_null(world.watches);
+	}
+	assert_int_equal(lowest_free(), before);
+	snprintf(file, sizeof(file), "%s/state/endpoint-" EP ".json", dir);
+	assert_int_equal(access(file, F_OK), -1);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_handshake),
+		TEST(test_malformed),
+		TEST(test_ids),
+		TEST(test_network_options),
+		TEST(test_network_addresses),
+		TEST(test_life),
+		TEST(test_namespace_is_there),
+		TEST(test_not_contained),
+		TEST(test_join_refused),
+		TEST(test_create_fails),
+		TEST(test_delete_early),
+		TEST(test_addresses),
+		TEST(test_endpoint_options),
+		TEST(test_names),
+		TEST(test_names_of_a_network),
+		TEST(test_ports_refused),
+		TEST(test_ports),
+		TEST(test_cycles),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
