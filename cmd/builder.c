@@ -63,8 +63,8 @@ static void act(const char *run, const struct rights_request *request,
 		reply->pid = pid;
 		break;
 	case RIGHTS_NAMESPACE:
-		reply->status =
-			here_namespace(run, name, request->uid, request->gid);
+		reply->status = here_namespace(run, name, request->uid,
+					       request->gid, ret_fd);
 		break;
 	case RIGHTS_KILL:
 		reply->status = here_kill(run, name, &pid, ret_fd);

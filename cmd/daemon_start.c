@@ -94,19 +94,20 @@ static int have_namespace(struct box *box)
 {
 	struct daemon_sandbox *s = &box->sandbox;
 	const char *run = box->daemon->options.run;
-	int err = 0, fd;
+	int err, fd;
 
 	if (*s->netns)
 		return pin_open(s->netns);
-	err = rights_namespace(run, s->spec.name, s->spec.uid, s->spec.gid);
-	if (!err)
-		err = name_pin(box, "netns", s->netns);
+	err = rights_namespace(run, s->spec.name, s->spec.uid, s->spec.gid,
+			       &fd);
+	if (err)
+		return err;
+	err = name_pin(box, "netns", s->netns);
 	if (!err && s->spec.uid)
 		err = name_pin(box, "user", s->userns);
-	fd = err ? err : pin_open(s->netns);
-	if (fd >= 0)
+	if (!err)
 		err = state_save(box->daemon, s);
-	if (err && fd >= 0)
+	if (err)
 		close_fd(&fd);
 	return err ? err : fd;
 }

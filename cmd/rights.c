@@ -86,9 +86,9 @@ static int named(struct rights_request *request, const char *name)
 	return 0;
 }
 
-/* For a process. */
-static int ask_process(const struct rights_request *request, const int *fds,
-		       size_t n, pid_t *ret_pid, int *ret_pidfd)
+/* For a process, and its pidfd; or for another descriptor. */
+static int ask_fd(const struct rights_request *request, const int *fds,
+		  size_t n, pid_t *ret_pid, int *ret_pidfd)
 {
 	struct rights_reply reply;
 	AUTO_FD int pidfd = -1;
@@ -110,21 +110,22 @@ int rights_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd)
 
 	if (builder < 0)
 		return here_keeper(sock, errors, ret_pid, ret_pidfd);
-	return ask_process(&request, fds, ARRAY_SIZE(fds), ret_pid, ret_pidfd);
+	return ask_fd(&request, fds, ARRAY_SIZE(fds), ret_pid, ret_pidfd);
 }
 
-int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid)
+int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
+		     int *ret_ns)
 {
 	struct rights_request request = { .what = RIGHTS_NAMESPACE,
 					  .uid = uid,
 					  .gid = gid };
-	struct rights_reply reply;
+	pid_t none;
 	int err;
 
 	if (builder < 0)
-		return here_namespace(run, name, uid, gid);
+		return here_namespace(run, name, uid, gid, ret_ns);
 	err = named(&request, name);
-	return err ? err : ask(&request, NULL, 0, &reply, NULL);
+	return err ? err : ask_fd(&request, NULL, 0, &none, ret_ns);
 }
 
 int rights_kill(const char *run, const char *name, pid_t *ret_pid,
@@ -136,7 +137,7 @@ int rights_kill(const char *run, const char *name, pid_t *ret_pid,
 	if (builder < 0)
 		return here_kill(run, name, ret_pid, ret_pidfd);
 	err = named(&request, name);
-	return err ? err : ask_process(&request, NULL, 0, ret_pid, ret_pidfd);
+	return err ? err : ask_fd(&request, NULL, 0, ret_pid, ret_pidfd);
 }
 
 void rights_kill_now(const char *run, const char *name)

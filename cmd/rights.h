@@ -27,8 +27,10 @@ int rights_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd);
 
 /* A namespace for the sandbox @name of @uid, pinned at @run/netns/@name; where
  * @uid is not 0, the user namespace above it at @run/user/@name. 0 or -errno:
- * then there is neither. */
-int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid);
+ * then there is neither. @ret_ns is not opened by that name, so that it keeps
+ * nobody from taking it away. */
+int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
+		     int *ret_ns);
 
 /* Starts to kill what runs in the namespace pinned as @name; whoever does it
  * ends when there is nobody left, or says on stderr that somebody does not die.

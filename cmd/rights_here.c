@@ -123,7 +123,8 @@ static int pin(const char *run, const char *below, const char *name, int fd)
 	return err ? err : pin_make(path, fd);
 }
 
-int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid)
+int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
+		   int *ret_ns)
 {
 	AUTO_FD int user = -1;
 	struct netns made;
@@ -141,6 +142,8 @@ int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid)
 		err = pin(run, "user", name, user);
 	if (err)
 		here_drop(run, name);
+	else
+		*ret_ns = steal_fd(&ns);
 	return err;
 }
 
