@@ -20,7 +20,7 @@ import time
 BINARY, DOCKER = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 LIMIT = 30_000_000
 NOBODY = 65534
-# What docs/containers.md says that a gateway container gets.
+# What docs/packages.md says that a gateway container gets.
 CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP",
                 "CAP_KILL")
 POLICY = """version: 1
