@@ -33,9 +33,11 @@ allow:
 
 def inside(root, who, *words):
     """The command line that runs `sallyport WORDS` in @root."""
-    line = ["bwrap", "--bind", root, "/", "--proc", "/proc", "--dev", "/dev",
+    line = ["bwrap", "--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev",
             "--unshare-pid", "--unshare-ipc", "--unshare-uts",
             "--die-with-parent", "--clearenv", "--setenv", "PATH", "/usr/bin"]
+    for volume in "/etc/sallyport", "/var/log/sallyport", "/tmp":
+        line += ["--bind", root + volume, volume]
     if who == "root":
         line += ["--cap-drop", "ALL"]
         for capability in CAPABILITIES:
