@@ -20,7 +20,7 @@ import time
 BINARY, DOCKER = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 LIMIT = 30_000_000
 NOBODY = 65534
-# What docs/containers.md says that a gateway container gets.
+# What docs/packages.md says that a gateway container gets.
 CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP",
                 "CAP_KILL")
 POLICY = """version: 1
@@ -33,9 +33,11 @@ allow:
 
 def inside(root, who, *words):
     """The command line that runs `sallyport WORDS` in @root."""
-    line = ["bwrap", "--bind", root, "/", "--proc", "/proc", "--dev", "/dev",
+    line = ["bwrap", "--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev",
             "--unshare-pid", "--unshare-ipc", "--unshare-uts",
             "--die-with-parent", "--clearenv", "--setenv", "PATH", "/usr/bin"]
+    for volume in "/etc/sallyport", "/var/log/sallyport", "/tmp":
+        line += ["--bind", root + volume, volume]
     if who == "root":
         line += ["--cap-drop", "ALL"]
         for capability in CAPABILITIES:
