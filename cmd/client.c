@@ -214,8 +214,7 @@ int client_ask(const struct client_request *request,
 
 bool client_name(const char *name)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
-				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
 	size_t len = strspn(name, letters);
 
 	return len >= 1 && len <= NAME_MAX_LEN && !name[len] &&

@@ -29,8 +29,8 @@ struct client_request {
 int client_ask(const struct client_request *request,
 	       struct client_reply *ret_reply, char *reterr, size_t cap);
 
-/* Is @name one that a sandbox can have: 1 to 63 letters, digits, '.', '_' and
- * '-', a letter or digit first? Such a name is itself in a path. */
+/* Is @name one that a sandbox can have: 1 to 63 small letters, digits, '.', '_'
+ * and '-', a letter or digit first? Such a name is itself in a path. */
 bool client_name(const char *name);
 
 #endif

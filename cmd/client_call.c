@@ -174,7 +174,7 @@ void client_check_name(const char *name)
 {
 	if (!client_name(name))
 		die(EXIT_SALLYPORT,
-		    "'%s' is no name for a sandbox: 1 to 63 letters, digits, "
-		    "'.', '_' and '-', a letter or digit first",
+		    "'%s' is no name for a sandbox: 1 to 63 small letters, "
+		    "digits, '.', '_' and '-', a letter or digit first",
 		    name);
 }

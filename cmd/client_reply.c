@@ -29,11 +29,16 @@ static bool grow(char **at, size_t len, size_t more)
 
 static enum sniff read_head(struct client_reply *reply)
 {
+	static const char start[] = "HTTP/1.";
 	struct http_response head;
+	enum sniff got;
 	const char *error;
-	enum sniff got = http_response_parse(reply->data, reply->held, false,
-					     &head, &error);
 
+	/* Who speaks something else may not go on to the end of a head. */
+	if (memcmp(reply->data, start, reply->held < 7 ? reply->held : 7) != 0)
+		return bad(reply, "what answers there does not speak HTTP/1");
+	got = http_response_parse(reply->data, reply->held, false, &head,
+				  &error);
 	if (got == SNIFF_BAD)
 		return bad(reply, error);
 	if (got == SNIFF_MORE)

@@ -5,7 +5,7 @@
  * The policy is read here, by who named it, and goes to the daemon as contents.
  */
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -63,15 +63,14 @@ static const char *const more_help[] = { policy_options_help,
 static void add_publish(struct create *c, const char *text)
 {
 	char ip[IP_TEXT_MAX];
-	struct endpoint at;
-	uint16_t inside;
+	struct publish_option p;
 
-	if (!client_publish_parse(text, &at, &inside))
+	if (!options_publish(text, &p))
 		client_bad_line(&c->line, "not [ADDR:]PORT:PORT:", text);
 	if (json_array_append_new(c->publish,
 				  json_pack("{s:s, s:i, s:i}", "address",
-					    ip_format(&at.ip, ip), "port",
-					    at.port, "inside", inside)))
+					    ip_format(&p.at.ip, ip), "port",
+					    p.at.port, "inside", p.port)))
 		die(EXIT_SALLYPORT, "out of memory");
 }
 
@@ -102,14 +101,14 @@ static void option(void *arg, int code, const char *value)
 	}
 }
 
-static json_t *request(struct create *c, const char *name)
+static json_t *request(struct create *c, const char *name, bool *ret_policy)
 {
 	json_t *body = json_pack("{s:s}", "name", name);
 
 	if (!body)
 		die(EXIT_SALLYPORT, "out of memory");
 	/* Without one the daemon has its own for those who ask for none. */
-	client_policy_put(&c->policy, body);
+	*ret_policy = client_policy_put(&c->policy, body);
 	if (c->timeout_ms &&
 	    json_object_set_new(body, "timeout_s",
 				json_integer((c->timeout_ms + 999) / 1000)))
@@ -142,11 +141,36 @@ static void show(const char *name, const json_t *s)
 	print_text(stdout, TONE_PLAIN, "  its end    sallyport rm %s\n", name);
 }
 
+static json_t *ask(struct create *c, const char *name)
+{
+	bool policy;
+	json_t *body = request(c, name, &policy), *answer;
+	int status;
+
+	answer = client_ask_json(
+		&(struct client_call){ .socket = client_socket(c->line.socket),
+				       .method = "POST",
+				       .path = "/v1/sandboxes",
+				       .body = body },
+		&status);
+	if (status == 422 && !policy)
+		die(EXIT_SALLYPORT,
+		    "%s: there is no policy, and the daemon has none for those "
+		    "who name none\nTry --policy FILE, or --allow HOST.",
+		    name);
+	if (status != 201) {
+		client_complain(name, answer, status);
+		exit(EXIT_SALLYPORT);
+	}
+	json_decref(body);
+	return answer;
+}
+
 int create_main(int argc, char **argv)
 {
 	static struct create c;
 	const char *name;
-	json_t *body, *answer;
+	json_t *answer;
 
 	log_init("sallyport", LOG_LEVEL_WARN);
 	c.publish = json_array();
@@ -158,19 +182,13 @@ int create_main(int argc, char **argv)
 				       .more_help = more_help };
 	client_read_line(&c.line, argc, argv, 1, 1, &name);
 	client_check_name(name);
-	body = request(&c, name);
-	answer = client_want(
-		&(struct client_call){ .socket = client_socket(c.line.socket),
-				       .method = "POST",
-				       .path = "/v1/sandboxes",
-				       .body = body });
+	answer = ask(&c, name);
 	client_policy_remember(&c.policy, name);
 	if (c.json)
 		client_print_json(answer);
 	else
 		show(name, answer);
 	json_decref(answer);
-	json_decref(body);
 	json_decref(c.publish);
 	client_policy_free(&c.policy);
 	return print_end(0);

@@ -24,11 +24,12 @@
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_notify.h"
 #include "cmd/docker.h"
+#include "cmd/rights.h"
 #include "cmd/session.h"
 
 /* Each sandbox is asked for its counts that often, one after the other. */
-#define STATS_S	    5
-#define BACKLOG	    64
+#define STATS_S 5
+#define BACKLOG 64
 /* Three for each keeper, and what the plugin watches. */
 #define FILES_A_BOX 8
 
@@ -58,6 +59,17 @@ static void read_config(struct daemon *daemon)
 			       &daemon->config, &why))
 		die(EXIT_SALLYPORT, "%s", why.text);
 	daemon_find_group(daemon);
+}
+
+/* $SALLYPORT_BUILDER: who has the rights that we then don't need. */
+static void find_builder(void)
+{
+	const char *path = getenv("SALLYPORT_BUILDER");
+	int err = path && *path ? rights_ask(path) : 0;
+
+	if (err)
+		die(EXIT_SALLYPORT, "the builder at %s: %s", path,
+		    strerror(-err));
 }
 
 /* Two would fight for one name each. */
@@ -101,8 +113,8 @@ static void make_dirs(const struct daemon *daemon)
 
 static void raise_limits(const struct daemon *daemon)
 {
-	const rlim_t want = 1024 + (rlim_t)daemon->config->max_sandboxes *
-					   FILES_A_BOX;
+	const rlim_t want =
+		1024 + (rlim_t)daemon->config->max_sandboxes * FILES_A_BOX;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= want)
@@ -145,6 +157,7 @@ static void serve(struct daemon *daemon)
 {
 	int fd = notify_listen_fd("control"), err;
 
+	daemon->passed = fd >= 0;
 	if (!daemon->group)
 		log_warn("there is no group '%s': only root may use the "
 			 "control socket",
@@ -255,10 +268,12 @@ static void loop(struct daemon *daemon)
 
 static void release(struct daemon *daemon)
 {
-	http_server_close(daemon->control);
-	unlink(daemon->options.socket);
 	while (daemon->first)
 		box_free(box_of(daemon->first));
+	http_server_close(daemon->control);
+	/* systemd's own goes on listening. */
+	if (!daemon->passed)
+		unlink(daemon->options.socket);
 	docker_detach();
 	event_free(daemon->kick);
 	event_base_free(daemon->base);
@@ -284,6 +299,7 @@ int daemon_main(int argc, char **argv)
 	lock(&daemon);
 	make_dirs(&daemon);
 	raise_limits(&daemon);
+	find_builder();
 	daemon.last = &daemon.first;
 	daemon.base = event_base_new();
 	if (!daemon.base)
@@ -292,7 +308,8 @@ int daemon_main(int argc, char **argv)
 	daemon_restore(&daemon);
 	/* Without it, containers of an engine have no network; nobody else has
 	 * less. */
-	daemon.docker = daemon.config->docker && docker_attach(&daemon) == 0;
+	if (daemon.config->docker || notify_listen_fd("docker") >= 0)
+		daemon.docker = docker_attach(&daemon) == 0;
 	serve(&daemon);
 	loop(&daemon);
 	release(&daemon);

@@ -117,8 +117,8 @@ int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
 		   int fd, const struct endpoint *at, uint16_t port,
 		   daemon_done_fn *done, void *arg);
-/* Ends what runs inside, the session, and the namespace. For @done (may be NULL)
- * it can be read a last time; nobody finds it any more. -EALREADY. */
+/* Ends what runs inside, the session, and the namespace. For @done (may be
+ * NULL) it can be read a last time; nobody finds it any more. -EALREADY. */
 int daemon_remove(struct daemon *daemon, struct daemon_sandbox *sandbox,
 		  enum ended_by ended, daemon_done_fn *done, void *arg);
 

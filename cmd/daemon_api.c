@@ -83,8 +83,7 @@ static void get_version(struct daemon *daemon, struct http_request *http,
 
 static bool sees(const struct ucred *peer, const struct daemon_sandbox *s)
 {
-	return peer->uid == 0 ||
-	       (peer->uid == s->spec.uid && !s->spec.docker);
+	return peer->uid == 0 || (peer->uid == s->spec.uid && !s->spec.docker);
 }
 
 static void get_all(struct daemon *daemon, struct http_request *http,
@@ -119,8 +118,8 @@ static void get_one(struct daemon *daemon, struct http_request *http,
 static void get_metrics(struct daemon *daemon, struct http_request *http,
 			struct daemon_sandbox *none)
 {
-	const bool open = daemon_metrics_accepts(
-		http_request_header(http, "Accept"));
+	const bool open =
+		daemon_metrics_accepts(http_request_header(http, "Accept"));
 	AUTO_FREE char *text = daemon_metrics(daemon, open);
 
 	(void)none;

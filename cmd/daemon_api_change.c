@@ -147,10 +147,9 @@ static void forward_all(struct call *call, struct daemon_sandbox *sandbox)
 		int fd = steal_fd(&call->fd[i]), err;
 
 		call->waits++;
-		err = daemon_forward(call->daemon, sandbox, fd,
-				     &call->publish[i].at,
-				     call->publish[i].inside, on_forwarded,
-				     call);
+		err = daemon_forward(
+			call->daemon, sandbox, fd, &call->publish[i].at,
+			call->publish[i].inside, on_forwarded, call);
 		if (err)
 			on_forwarded(call, sandbox, err, "");
 	}

@@ -100,8 +100,8 @@ static int take_path(const struct reader *r, const struct node *node,
 	int ret = take_text(r, node, what, buf, PATH_MAX);
 
 	if (ret == 0 && node && *buf != '/')
-		return FAULT(r, node, "'%s' is an absolute path, write /etc/...",
-			     what);
+		return FAULT(r, node,
+			     "'%s' is an absolute path, write /etc/...", what);
 	return ret;
 }
 
@@ -275,14 +275,19 @@ static int take_docker(const struct reader *r, const struct node *map)
 
 static int take_root(const struct reader *r, const struct node *root)
 {
-	enum { VERSION, POLICIES, DEFAULT, CEILING, LIMITS, DOCKER, GROUP,
-	       COUNT };
-	static const char *const names[COUNT] = { "version",
-						  "policies",
-						  "default_policy",
-						  "ceiling",
-						  "limits",
-						  "docker",
+	enum {
+		VERSION,
+		POLICIES,
+		DEFAULT,
+		CEILING,
+		LIMITS,
+		DOCKER,
+		GROUP,
+		COUNT
+	};
+	static const char *const names[COUNT] = { "version",	    "policies",
+						  "default_policy", "ceiling",
+						  "limits",	    "docker",
 						  "group" };
 	struct daemon_config *config = r->config;
 	const struct node *v[COUNT];

@@ -23,10 +23,10 @@
 
 #include "policy/bundle.h"
 
-#define DAEMON_CONFIG	      "/etc/sallyport/daemon.yaml"
-#define DAEMON_POLICIES_MAX   256
+#define DAEMON_CONFIG	       "/etc/sallyport/daemon.yaml"
+#define DAEMON_POLICIES_MAX    256
 #define DAEMON_POLICY_NAME_MAX 64
-#define DAEMON_SANDBOXES_MAX  10000
+#define DAEMON_SANDBOXES_MAX   10000
 
 struct daemon_policy {
 	char name[DAEMON_POLICY_NAME_MAX];

@@ -8,63 +8,100 @@
  * nobody can find any more must not go on.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
-#include "launch/owned.h"
-#include "launch/pin.h"
+#include "cmd/rights.h"
 
-#define END_S 30
+#define END_S	  30
+#define KILLER_NS 3
 
-/* Those of a container are its engine's. */
-static void kill_inside(const struct daemon_sandbox *s)
+/* --- who runs inside ----------------------------------------------------- */
+
+void box_drop_killer(struct box *box)
 {
+	if (box->killed)
+		event_free(box->killed);
+	box->killed = NULL;
+	close_fd(&box->killer_fd);
+	box->killer = -1;
+}
+
+static void on_killed(evutil_socket_t fd, short what, void *arg)
+{
+	struct box *box = arg;
+
+	(void)fd;
+	(void)what;
+	/* A builder's is not ours to bury. It says itself what went wrong. */
+	waitpid(box->killer, NULL, 0);
+	box_drop_killer(box);
+	daemon_kick(box->daemon);
+}
+
+/* It may take seconds, as long as somebody lets it: not ours. Those of a
+ * container are its engine's. */
+void box_kill_inside(struct box *box)
+{
+	const struct daemon_sandbox *s = &box->sandbox;
 	int err;
 
 	if (s->spec.docker || !*s->netns)
 		return;
-	AUTO_FD int ns = pin_open(s->netns);
-	if (ns < 0)
+	err = rights_kill(box->daemon->options.run, s->spec.name, &box->killer,
+			  &box->killer_fd);
+	if (err == -ENOENT)
 		return;
-	err = sandbox_kill_all(ns);
-	if (err < 0)
+	if (err)
 		log_err("%s: what runs inside can't be killed: %s",
 			s->spec.name, strerror(-err));
+	if (box->killer_fd >= 0)
+		box->killed = event_new(box->daemon->base, box->killer_fd,
+					EV_READ | EV_PERSIST, on_killed, box);
+	if (box->killed && event_add(box->killed, NULL) == 0)
+		return;
+	/* Then we wait for it. */
+	log_err("%s: out of memory", s->spec.name);
+	if (box->killer > 0)
+		waitpid(box->killer, NULL, 0);
+	box_drop_killer(box);
 }
+
+/* --- a sandbox ----------------------------------------------------------- */
 
 void daemon_drop_pins(const struct daemon *daemon, const char *name)
 {
-	static const char *const below[] = { "netns", "user" };
-	char path[PATH_MAX];
+	int err = rights_drop(daemon->options.run, name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
-		int err = -ENAMETOOLONG;
+	if (err)
+		log_err("%s: its namespace keeps its name: %s", name,
+			strerror(-err));
+}
 
-		if (snprintf(path, sizeof(path), "%s/%s/%s",
-			     daemon->options.run, below[i],
-			     name) < (int)sizeof(path))
-			err = pin_drop(path);
-		if (err && err != -ENOENT)
-			log_err("%s: %s", path, strerror(-err));
-	}
+bool box_is_over(const struct box *box)
+{
+	return box->removing && !box->keeper && box->killer < 0;
 }
 
 void box_finish(struct box *box)
 {
 	struct daemon *daemon = box->daemon;
 	struct daemon_sandbox *s = &box->sandbox;
-	const char *why = *s->why ? s->why : "it was removed";
+	daemon_done_fn *removed = box->removed;
 
-	kill_inside(s);
 	daemon_drop_pins(daemon, s->spec.name);
 	state_drop(daemon, s->spec.name);
-	if (box->created)
-		box->created(box->created_arg, s, -ECANCELED, why);
-	if (box->removed)
-		box->removed(box->removed_arg, s, 0, "");
+	box->removed = NULL;
+	if (removed)
+		removed(box->removed_arg, s, 0, "");
 	box_free(box);
 }
 
@@ -92,7 +129,7 @@ int daemon_remove(struct daemon *daemon, struct daemon_sandbox *sandbox,
 	box->removed = done;
 	box->removed_arg = arg;
 	event_del(box->wall);
-	kill_inside(sandbox);
+	box_kill_inside(box);
 	if (box->keeper)
 		end_keeper(box, ended);
 	sandbox->state = SANDBOX_ENDING;
@@ -118,6 +155,9 @@ void daemon_stop(struct daemon *daemon)
 		event_del(box->wall);
 		if (box->keeper && !box->removing)
 			end_keeper(box, ENDED_SIGNAL);
+		/* Nobody was told that it is there. */
+		if (!box->served)
+			box->removing = true;
 	}
 	daemon_kick(daemon);
 }
@@ -127,7 +167,7 @@ void daemon_stop_if_over(struct daemon *daemon)
 	if (!daemon->stopping)
 		return;
 	for (struct daemon_sandbox *s = daemon->first; s; s = s->next)
-		if (box_of(s)->keeper)
+		if (box_of(s)->keeper || box_of(s)->killer > 0)
 			return;
 	event_base_loopbreak(daemon->base);
 }

@@ -36,6 +36,7 @@ struct daemon {
 	struct daemon_sandbox *asked;
 	struct http_server *control;
 	bool stopping, docker;
+	bool passed; /* .control listens on a socket of systemd */
 };
 
 /* An answer that a keeper owes. */
@@ -64,7 +65,10 @@ struct box {
 	bool starting; /* has one that is not ready */
 	bool served;   /* was ready, in this life or an earlier one */
 	bool removing;
-	enum ended_by end;
+	/* Kills what runs inside: -1 while there is none. */
+	pid_t killer;
+	int killer_fd;
+	struct event *killed;
 };
 
 static inline struct box *box_of(struct daemon_sandbox *sandbox)
@@ -79,14 +83,15 @@ struct box *box_new(struct daemon *daemon);
 void box_free(struct box *box);
 /* When ends_s comes, it ends. */
 void box_set_wall(struct box *box);
-/* Every answer that is owed becomes @err. */
+/* Every answer that is owed to somebody who asked its keeper is @err. */
 void box_drop_waiters(struct box *box, int err, const char *why);
 
 /* --- daemon_start.c */
 /* What is to be done is done in the loop. */
 void daemon_kick(struct daemon *daemon);
 void daemon_on_kick(evutil_socket_t fd, short what, void *arg);
-/* What its policy is now, with the ceiling; the caller frees it. 0 or -errno. */
+/* What its policy is now, with the ceiling; the caller frees it. 0 or -errno.
+ */
 int box_policy(const struct box *box, struct bundle *ret);
 /* The same of @own, which is not on the disk yet. */
 int box_compose(const struct box *box, const char *policy_name,
@@ -102,8 +107,13 @@ struct waiter *box_wait(struct box *box, enum msg_type type,
 			daemon_done_fn *done, void *arg);
 
 /* --- daemon_end.c */
-/* It has no keeper (any more), and is to be removed. */
+/* Is it to be removed, and nothing of it goes on any more? */
+bool box_is_over(const struct box *box);
+/* Then: nothing of it is left. */
 void box_finish(struct box *box);
+/* Kills what runs inside, in a process of its own. */
+void box_kill_inside(struct box *box);
+void box_drop_killer(struct box *box);
 /* What is left of a namespace of that name. */
 void daemon_drop_pins(const struct daemon *daemon, const char *name);
 /* Keepers end; the loop ends when they have. */

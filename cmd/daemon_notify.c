@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -40,6 +42,18 @@ void notify_systemd(const char *state)
 	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 }
 
+void notify_reloading(void)
+{
+	struct timespec now;
+	char text[80];
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
+		 (unsigned long long)now.tv_sec * 1000000 +
+			 (unsigned long long)now.tv_nsec / 1000);
+	notify_systemd(text);
+}
+
 /* The value of a variable that is meant for this process. */
 static uint64_t number(const char *name, const char *pid_name)
 {
@@ -60,8 +74,8 @@ uint64_t notify_watchdog_us(void)
 
 int notify_listen_fd(const char *name)
 {
-	uint64_t n = getenv("LISTEN_PID") ? number("LISTEN_FDS", "LISTEN_PID")
-					  : 0;
+	uint64_t n =
+		getenv("LISTEN_PID") ? number("LISTEN_FDS", "LISTEN_PID") : 0;
 	const char *names = getenv("LISTEN_FDNAMES");
 
 	for (uint64_t i = 0; names && i < n && i < LISTEN_MAX; i++) {

@@ -11,6 +11,9 @@
 /* Sends @state ("READY=1") to $NOTIFY_SOCKET; without one, to nobody. */
 void notify_systemd(const char *state);
 
+/* "RELOADING=1", with the time that Type=notify-reload asks for. */
+void notify_reloading(void);
+
 /* How often "WATCHDOG=1" is to be sent; 0: nobody waits for it. */
 uint64_t notify_watchdog_us(void);
 

@@ -35,8 +35,8 @@ static void on_changed(void *arg, struct daemon_sandbox *sandbox, int err,
 static int change(struct box *box)
 {
 	const struct daemon_spec *spec = &box->sandbox.spec;
-	const struct daemon_policy *named = daemon_config_policy(
-		box->daemon->config, spec->policy_name);
+	const struct daemon_policy *named =
+		daemon_config_policy(box->daemon->config, spec->policy_name);
 	struct bundle bundle;
 	char digest[DIGEST_HEX];
 	struct waiter *waiter;
@@ -81,7 +81,7 @@ int daemon_reload(struct daemon *daemon, struct policy_error *reterr)
 	int err;
 
 	snprintf(reterr->text, sizeof(reterr->text), "out of memory");
-	notify_systemd("RELOADING=1");
+	notify_reloading();
 	err = daemon_config_read(options->config, !options->config_named,
 				 &config, reterr);
 	if (err) {

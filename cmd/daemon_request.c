@@ -86,8 +86,9 @@ static int take_policy(struct reader *r, const json_t *value)
 	if (!json_is_string(value))
 		return fault(r->err, "", "'policy' is a text: YAML");
 	if (json_string_length(value) > REQUEST_POLICY_MAX) {
-		fault(r->err, "long lists go into files that it denies by, in "
-			      "a bundle",
+		fault(r->err,
+		      "long lists go into files that it denies by, in "
+		      "a bundle",
 		      "'policy' is longer than %zu bytes", REQUEST_POLICY_MAX);
 		return -EFBIG;
 	}
@@ -188,7 +189,8 @@ static int take_address(struct reader *r, const json_t *value)
 	int ret = copy(r->err, "address", value, text, sizeof(text));
 
 	if (ret == 0 && !ip_parse(text, &publish_of(r)->at.ip))
-		return fault(r->err, "127.0.0.1, say", "'address' is no address");
+		return fault(r->err, "127.0.0.1, say",
+			     "'address' is no address");
 	return ret;
 }
 

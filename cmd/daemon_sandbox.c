@@ -91,6 +91,7 @@ struct box *box_new(struct daemon *daemon)
 		return NULL;
 	box->daemon = daemon;
 	box->last = &box->waiters;
+	box->killer = box->killer_fd = -1;
 	box->limit = evtimer_new(daemon->base, on_limit, box);
 	box->wall = evtimer_new(daemon->base, on_wall, box);
 	*daemon->last = &box->sandbox;
@@ -120,9 +121,17 @@ static void unlink_box(struct box *box)
 
 void box_free(struct box *box)
 {
+	const char *why =
+		*box->sandbox.why ? box->sandbox.why : "the sandbox is gone";
+
 	unlink_box(box);
 	keeper_free(box->keeper);
-	box_drop_waiters(box, -ECANCELED, "the sandbox is gone");
+	box_drop_killer(box);
+	box_drop_waiters(box, -ECANCELED, why);
+	if (box->created)
+		box->created(box->created_arg, &box->sandbox, -ECANCELED, why);
+	if (box->removed)
+		box->removed(box->removed_arg, &box->sandbox, -ECANCELED, why);
 	if (box->limit)
 		event_free(box->limit);
 	if (box->wall)

@@ -19,9 +19,8 @@
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_metrics.h"
+#include "cmd/rights.h"
 #include "cmd/warden_give.h"
-#include "launch/netns.h"
-#include "launch/owned.h"
 #include "launch/pin.h"
 
 /* Starting ones are work for all processors; others have sandboxes that
@@ -29,8 +28,8 @@
 #define STARTING_MAX 4
 #define START_S	     30
 /* A boundary is looked at every 2 s; all of them 10 times a second. */
-#define LOOK_S	    2
-#define LOOKS_A_S   10
+#define LOOK_S	  2
+#define LOOKS_A_S 10
 
 void daemon_kick(struct daemon *daemon)
 {
@@ -82,62 +81,30 @@ int box_policy(const struct box *box, struct bundle *ret)
 
 /* --- namespaces ---------------------------------------------------------- */
 
-static int inside(void *arg, int *ret_fds, size_t *ret_n)
-{
-	(void)arg;
-	(void)ret_fds;
-	*ret_n = 0;
-	return netns_sandbox_sysctls();
-}
-
-static int make_namespace(const struct daemon_spec *spec, int *ret_user,
-			  struct netns *ret)
-{
-	size_t n = 0;
-	int err;
-
-	if (spec->uid == 0)
-		return netns_create(ret, inside, NULL, NULL, NULL);
-	err = owned_create(spec->uid, spec->gid, ret_user, ret);
-	if (err)
-		return err;
-	err = netns_enter(ret->fd, inside, NULL, NULL, &n);
-	if (err) {
-		netns_close(ret);
-		close_fd(ret_user);
-	}
-	return err;
-}
-
-static int pin(struct box *box, const char *below, char *path, int fd)
+static int name_pin(const struct box *box, const char *below, char *path)
 {
 	int len = snprintf(path, PATH_MAX, "%s/%s/%s", box->daemon->options.run,
 			   below, box->sandbox.spec.name);
-	int err = len < PATH_MAX ? pin_make(path, fd) : -ENAMETOOLONG;
 
-	if (err)
-		*path = '\0';
-	return err;
+	return len < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
 /* The namespace of a sandbox, made and pinned if there is none. */
 static int have_namespace(struct box *box)
 {
 	struct daemon_sandbox *s = &box->sandbox;
-	AUTO_FD int user = -1;
-	struct netns ns;
+	const char *run = box->daemon->options.run;
 	int err, fd;
 
 	if (*s->netns)
 		return pin_open(s->netns);
-	err = make_namespace(&s->spec, &user, &ns);
+	err = rights_namespace(run, s->spec.name, s->spec.uid, s->spec.gid,
+			       &fd);
 	if (err)
 		return err;
-	fd = steal_fd(&ns.fd);
-	netns_close(&ns);
-	err = pin(box, "netns", s->netns, fd);
-	if (!err && user >= 0)
-		err = pin(box, "user", s->userns, user);
+	err = name_pin(box, "netns", s->netns);
+	if (!err && s->spec.uid)
+		err = name_pin(box, "user", s->userns);
 	if (!err)
 		err = state_save(box->daemon, s);
 	if (err)
@@ -181,8 +148,7 @@ static void describe(const struct box *box, bool own,
 static int tell_all(struct box *box, int ns, const struct bundle *bundle)
 {
 	AUTO_FD int policy = warden_memfd("policy", bundle->data, bundle->len);
-	AUTO_FD int leases =
-		state_leases(box->daemon, box->sandbox.spec.name);
+	AUTO_FD int leases = state_leases(box->daemon, box->sandbox.spec.name);
 	struct msg_keep_start start;
 	int err;
 
@@ -262,7 +228,7 @@ void daemon_on_kick(evutil_socket_t fd, short what, void *arg)
 	}
 	for (s = daemon->first; s; s = next) {
 		next = s->next;
-		if (box_of(s)->removing && !box_of(s)->keeper)
+		if (box_is_over(box_of(s)))
 			box_finish(box_of(s));
 	}
 	daemon_stop_if_over(daemon);
@@ -279,12 +245,11 @@ static void forward_again(struct box *box)
 	s->publishes = 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct daemon_publish publish = s->publish[i];
-		int fd = sock_listen_tcp(&publish.at.ip, publish.at.port,
-					 false);
+		int fd =
+			sock_listen_tcp(&publish.at.ip, publish.at.port, false);
 
-		if (fd < 0 ||
-		    daemon_forward(box->daemon, s, fd, &publish.at,
-				   publish.inside, NULL, NULL))
+		if (fd < 0 || daemon_forward(box->daemon, s, fd, &publish.at,
+					     publish.inside, NULL, NULL))
 			log_warn("%s: port %u is published no longer: %s",
 				 s->spec.name, publish.at.port,
 				 fd < 0 ? strerror(-fd) : "no answer");

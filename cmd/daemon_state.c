@@ -31,8 +31,7 @@
 #define BUNDLE_CAP ((size_t)256 << 20)
 
 static const char *const files[] = { "state.json", "state.json.new", "bundle",
-				     "bundle.new", "bundle.new.new",
-				     "leases" };
+				     "bundle.new", "bundle.new.new", "leases" };
 
 int state_open(const char *dir, int *ret_fd)
 {
@@ -84,8 +83,8 @@ static int put_file(int dir, const char *name, const void *data, size_t len)
 	char fresh[32];
 
 	snprintf(fresh, sizeof(fresh), "%s.new", name);
-	AUTO_FD int fd = openat(
-		dir, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	AUTO_FD int fd = openat(dir, fresh,
+				O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	int err = write_all(fd, data, len);

@@ -73,20 +73,17 @@ static const struct option table[] = {
 
 static const char help[] =
 	"usage: sallyport exec [OPTION]... NAME [--] COMMAND [ARGUMENT]...\n\n"
-	"Runs COMMAND in the sandbox NAME of the daemon, which sees files as "
-	"`sallyport run`\nshows them.\n\n"
+	"Runs COMMAND in the sandbox NAME of the daemon. It sees files as "
+	"`sallyport run`\nshows them. Signals go to COMMAND.\n\n"
+	"Exit status: COMMAND's own; 124 on timeout; 125 if sallyport failed; "
+	"126 or 127\nif COMMAND can't be run or found.\n\n"
 	"  --env NAME=VALUE  one variable more; those that lead around a sandbox "
-	"are dropped\n"
+	"are\n"
+	"                    dropped\n"
 	"  --user NAME       as root: run it as this user (default: a uid "
 	"nobody uses)\n"
 	"  --timeout TIME    end it after 90, 90s, 5m, 2h; exit status 124\n"
 	"  --quiet           no notes about what it can't see\n";
-
-static const char *const more_help[] = {
-	"\nExit status: COMMAND's own; 124 on timeout; 125 if sallyport failed; "
-	"126 or 127 if\nCOMMAND can't be run or found.\n\n",
-	NULL
-};
 
 /* --- the command line ---------------------------------------------------- */
 
@@ -132,8 +129,7 @@ static void parse(struct exec *exec, int argc, char **argv)
 					   .table = table,
 					   .option = option,
 					   .arg = exec,
-					   .help = help,
-					   .more_help = more_help };
+					   .help = help };
 	exec->name = client_next_word(&exec->line, argc, argv);
 	if (!exec->name)
 		client_bad_line(&exec->line, "the name of a sandbox is missing",

@@ -1,233 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * http_server.c - evhttp accepts, and tells nobody; nor does it say when a
- * connection is over. But it asks us for the bufferevent of each new one. So we
- * keep a reference to that: what evhttp has let go of has no callbacks any
- * more, and its place is free again (sweep()). Where there is no place, nobody
- * is accepted.
- *
- *	new_bufferevent	a place, and a look at the peer as soon as there is one
- *	on_new		too many of that user: hung up
- *	on_late		a request, or the taking of an answer, lasts too long
- *	on_bytes	a user's bodies together are too long
- *
- * To hang up is to shut down: evhttp sees an end as from any peer.
+ * http_server.c - evhttp, and its requests in our words. Who may connect, how
+ * often and for how long is http_place.c's.
  */
 #include "cmd/http_server.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/event.h>
 #include <event2/http.h>
-#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-/* Closed connections are found on each accept, and that often. */
-#define SWEEP_MS 200
-
-struct place {
-	struct http_server *server;
-	struct bufferevent *bev; /* NULL: free */
-	struct ucred peer;
-	size_t bytes; /* read since the last answer */
-	bool known;   /* .peer was asked for */
-	struct event *fresh, *late;
-};
-
-struct http_request {
-	struct http_server *server; /* NULL: it is closed */
-	struct evhttp_request *request;
-	struct ucred peer;
-	struct http_request *next, **at;
-};
-
-struct http_server {
-	struct event_base *base;
-	struct evhttp *http;
-	struct evconnlistener *listener;
-	struct http_limits limits;
-	http_handler_fn *handler;
-	void *arg;
-	struct event *sweeper;
-	struct http_request *requests; /* that wait for their answer */
-	struct place place[HTTP_CONNECTIONS_MAX];
-};
-
-/* --- places -------------------------------------------------------------- */
-
-static void leave(struct place *place)
-{
-	event_del(place->fresh);
-	event_del(place->late);
-	bufferevent_decref(place->bev);
-	place->bev = NULL;
-}
-
-static bool let_go(struct place *place)
-{
-	bufferevent_event_cb event_cb;
-
-	/* Until it is accepted, evhttp has not put its own there. */
-	if (!place->known)
-		return false;
-	bufferevent_getcb(place->bev, NULL, NULL, &event_cb, NULL);
-	return !event_cb;
-}
-
-static size_t sweep(struct http_server *server)
-{
-	size_t busy = 0;
-
-	for (size_t i = 0; i < server->limits.connections; i++) {
-		struct place *place = &server->place[i];
-
-		if (place->bev && let_go(place))
-			leave(place);
-		busy += place->bev != NULL;
-	}
-	return busy;
-}
-
-static void on_sweep(evutil_socket_t fd, short what, void *arg)
-{
-	struct http_server *server = arg;
-	const struct timeval soon = { .tv_usec = SWEEP_MS * 1000 };
-	size_t busy = sweep(server);
-
-	(void)fd;
-	(void)what;
-	if (busy < server->limits.connections)
-		evconnlistener_enable(server->listener);
-	if (busy)
-		event_add(server->sweeper, &soon);
-}
-
-static void hang_up(struct place *place)
-{
-	shutdown(bufferevent_getfd(place->bev), SHUT_RDWR);
-}
-
-static void on_late(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	hang_up(arg);
-}
-
-static void arm(struct place *place)
-{
-	const struct timeval limit = {
-		.tv_sec = place->server->limits.seconds
-	};
-
-	event_add(place->late, &limit);
-}
-
-/* What the same user has, this place included. */
-static void sum(const struct place *of, size_t *ret_places, size_t *ret_bytes)
-{
-	const struct http_server *server = of->server;
-
-	*ret_places = *ret_bytes = 0;
-	for (size_t i = 0; i < server->limits.connections; i++) {
-		const struct place *place = &server->place[i];
-
-		if (!place->bev || place->peer.uid != of->peer.uid)
-			continue;
-		(*ret_places)++;
-		*ret_bytes += place->bytes;
-	}
-}
-
-static void on_bytes(struct evbuffer *buffer,
-		     const struct evbuffer_cb_info *info, void *arg)
-{
-	struct place *place = arg;
-	size_t places, bytes;
-
-	(void)buffer;
-	place->bytes += info->n_added;
-	sum(place, &places, &bytes);
-	if (bytes > place->server->limits.held_bytes)
-		hang_up(place);
-}
-
-/* Runs before anything is read: what is active goes before what is ready. */
-static void on_new(evutil_socket_t fd, short what, void *arg)
-{
-	struct place *place = arg;
-	socklen_t len = sizeof(place->peer);
-	size_t places, bytes;
-
-	(void)what;
-	place->known = true;
-	fd = bufferevent_getfd(place->bev);
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &place->peer, &len) < 0) {
-		place->peer.uid = (uid_t)-1;
-		hang_up(place);
-		return;
-	}
-	sum(place, &places, &bytes);
-	if (place->peer.uid != 0 &&
-	    places > place->server->limits.user_connections)
-		hang_up(place);
-}
-
-static struct place *find_free(struct http_server *server)
-{
-	for (size_t i = 0; i < server->limits.connections; i++)
-		if (!server->place[i].bev)
-			return &server->place[i];
-	return NULL;
-}
-
-static struct bufferevent *new_bufferevent(struct event_base *base, void *arg)
-{
-	struct http_server *server = arg;
-	const struct timeval soon = { .tv_usec = SWEEP_MS * 1000 };
-	struct place *place = find_free(server);
-	struct bufferevent *bev =
-		bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
-
-	/* evhttp makes one itself then: of a peer that nobody knows, whom
-	 * find() does not find. */
-	if (!place || !bev)
-		return bev;
-	bufferevent_incref(bev);
-	place->bev = bev;
-	place->bytes = 0;
-	place->known = false;
-	place->peer = (struct ucred){ .uid = (uid_t)-1 };
-	evbuffer_add_cb(bufferevent_get_input(bev), on_bytes, place);
-	event_active(place->fresh, EV_TIMEOUT, 0);
-	arm(place);
-	event_add(server->sweeper, &soon);
-	if (sweep(server) == server->limits.connections)
-		evconnlistener_disable(server->listener);
-	return bev;
-}
-
-static struct place *find(struct http_server *server,
-			  struct evhttp_request *request)
-{
-	struct evhttp_connection *connection =
-		evhttp_request_get_connection(request);
-
-	for (size_t i = 0; connection && i < server->limits.connections; i++)
-		if (server->place[i].bev &&
-		    server->place[i].bev ==
-			    evhttp_connection_get_bufferevent(connection))
-			return &server->place[i];
-	return NULL;
-}
+#include "cmd/http_impl.h"
 
 /* --- requests ------------------------------------------------------------ */
 
@@ -241,18 +30,18 @@ static void forget(struct http_request *request)
 /* The answer has been taken: a time for the next request begins. */
 static void on_taken(struct evhttp_request *evreq, void *arg)
 {
-	struct place *place = find(arg, evreq);
+	struct place *place = http_place_find(arg, evreq);
 
 	if (!place)
 		return;
 	place->bytes = 0;
-	arm(place);
+	http_place_arm(place);
 }
 
 static void on_request(struct evhttp_request *evreq, void *arg)
 {
 	struct http_server *server = arg;
-	struct place *place = find(server, evreq);
+	struct place *place = http_place_find(server, evreq);
 	struct http_request *request = calloc(1, sizeof(*request));
 
 	/* Its peer has not been looked at; or there is no memory. */
@@ -261,7 +50,7 @@ static void on_request(struct evhttp_request *evreq, void *arg)
 		evhttp_send_error(evreq, HTTP_SERVUNAVAIL, NULL);
 		return;
 	}
-	event_del(place->late);
+	http_place_disarm(place);
 	*request = (struct http_request){ .server = server,
 					  .request = evreq,
 					  .peer = place->peer,
@@ -281,7 +70,10 @@ const struct ucred *http_request_peer(const struct http_request *request)
 
 bool http_request_member(const struct http_request *request, gid_t group)
 {
-	const struct place *place = find(request->server, request->request);
+	const struct place *place =
+		request->server
+			? http_place_find(request->server, request->request)
+			: NULL;
 	gid_t groups[NGROUPS_MAX / 64];
 	socklen_t len = sizeof(groups);
 
@@ -299,7 +91,8 @@ bool http_request_member(const struct http_request *request, gid_t group)
 
 const char *http_request_method(const struct http_request *request)
 {
-	switch (evhttp_request_get_command(request->request)) {
+	switch (request->server ? evhttp_request_get_command(request->request)
+				: 0) {
 	case EVHTTP_REQ_GET:
 		return "GET";
 	case EVHTTP_REQ_POST:
@@ -316,7 +109,9 @@ const char *http_request_method(const struct http_request *request)
 const char *http_request_path(const struct http_request *request)
 {
 	const struct evhttp_uri *uri =
-		evhttp_request_get_evhttp_uri(request->request);
+		request->server
+			? evhttp_request_get_evhttp_uri(request->request)
+			: NULL;
 	const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
 
 	return path ? path : "";
@@ -325,39 +120,22 @@ const char *http_request_path(const struct http_request *request)
 const char *http_request_header(const struct http_request *request,
 				const char *name)
 {
+	if (!request->server)
+		return NULL;
 	return evhttp_find_header(
 		evhttp_request_get_input_headers(request->request), name);
 }
 
 const char *http_request_body(struct http_request *request, size_t *ret_len)
 {
-	struct evbuffer *in = evhttp_request_get_input_buffer(request->request);
+	struct evbuffer *in;
 
+	*ret_len = 0;
+	if (!request->server)
+		return NULL;
+	in = evhttp_request_get_input_buffer(request->request);
 	*ret_len = evbuffer_get_length(in);
 	return *ret_len ? (const char *)evbuffer_pullup(in, -1) : NULL;
-}
-
-static const char *status_text(int status)
-{
-	static const struct {
-		int status;
-		const char *text;
-	} texts[] = { { 200, "OK" },
-		      { 201, "Created" },
-		      { 400, "Bad Request" },
-		      { 403, "Forbidden" },
-		      { 404, "Not Found" },
-		      { 405, "Method Not Allowed" },
-		      { 409, "Conflict" },
-		      { 413, "Content Too Large" },
-		      { 422, "Unprocessable Content" },
-		      { 500, "Internal Server Error" },
-		      { 503, "Service Unavailable" } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		if (texts[i].status == status)
-			return texts[i].text;
-	return "?";
 }
 
 void http_reply(struct http_request *request, int status, const char *type,
@@ -371,9 +149,9 @@ void http_reply(struct http_request *request, int status, const char *type,
 		free(request);
 		return;
 	}
-	place = find(request->server, evreq);
+	place = http_place_find(request->server, evreq);
 	if (place)
-		arm(place);
+		http_place_arm(place);
 	forget(request);
 	free(request);
 	out = evbuffer_new();
@@ -385,32 +163,18 @@ void http_reply(struct http_request *request, int status, const char *type,
 	}
 	evhttp_add_header(evhttp_request_get_output_headers(evreq),
 			  "Content-Type", type);
-	evhttp_send_reply(evreq, status, status_text(status), out);
+	evhttp_send_reply(evreq, status, NULL, out); /* the usual phrase */
 	evbuffer_free(out);
 }
 
 /* --- the server ---------------------------------------------------------- */
 
-static bool make_events(struct http_server *server)
-{
-	server->sweeper = evtimer_new(server->base, on_sweep, server);
-	for (size_t i = 0; i < server->limits.connections; i++) {
-		struct place *place = &server->place[i];
-
-		place->server = server;
-		place->fresh = evtimer_new(server->base, on_new, place);
-		place->late = evtimer_new(server->base, on_late, place);
-		if (!place->fresh || !place->late)
-			return false;
-	}
-	return server->sweeper != NULL;
-}
-
 static int start(struct http_server *server, int *fd)
 {
 	const struct http_limits *limits = &server->limits;
 
-	if (!make_events(server) || !(server->http = evhttp_new(server->base)))
+	if (!http_places_make(server) ||
+	    !(server->http = evhttp_new(server->base)))
 		return -ENOMEM;
 	server->listener = evconnlistener_new(
 		server->base, NULL, NULL,
@@ -429,7 +193,7 @@ static int start(struct http_server *server, int *fd)
 	evhttp_set_allowed_methods(server->http,
 				   EVHTTP_REQ_GET | EVHTTP_REQ_POST |
 					   EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE);
-	evhttp_set_bevcb(server->http, new_bufferevent, server);
+	evhttp_set_bevcb(server->http, http_place_new, server);
 	evhttp_set_gencb(server->http, on_request, server);
 	return 0;
 }
@@ -462,12 +226,6 @@ int http_server_open(struct event_base *base, int fd,
 	return 0;
 }
 
-static void free_event(struct event *event)
-{
-	if (event)
-		event_free(event);
-}
-
 void http_server_close(struct http_server *server)
 {
 	if (!server)
@@ -480,14 +238,6 @@ void http_server_close(struct http_server *server)
 	}
 	if (server->http)
 		evhttp_free(server->http);
-	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
-		struct place *place = &server->place[i];
-
-		if (place->bev)
-			leave(place);
-		free_event(place->fresh);
-		free_event(place->late);
-	}
-	free_event(server->sweeper);
+	http_places_free(server);
 	free(server);
 }

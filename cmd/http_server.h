@@ -22,16 +22,16 @@ struct http_server;
 
 struct http_limits {
 	size_t header_bytes, body_bytes; /* of one request */
-	size_t held_bytes;	/* of the bodies of all connections of a user */
-	unsigned seconds;	/* for sending one, and for taking an answer */
-	unsigned connections;	/* at most HTTP_CONNECTIONS_MAX */
+	size_t held_bytes;    /* of the bodies of all connections of a user */
+	unsigned seconds;     /* for sending one, and for taking an answer */
+	unsigned connections; /* at most HTTP_CONNECTIONS_MAX */
 	unsigned user_connections; /* of one uid other than 0 */
 };
 
 typedef void http_handler_fn(void *arg, struct http_request *request);
 
-/* Serves who connects to @fd, a listening unix socket, which is taken. 0 or
- * -errno. */
+/* Serves who connects to @fd, a listening unix socket, which is taken. SIGPIPE
+ * has to be ignored. 0 or -errno. */
 int http_server_open(struct event_base *base, int fd,
 		     const struct http_limits *limits, http_handler_fn *handler,
 		     void *arg, struct http_server **ret_server);
@@ -39,7 +39,7 @@ int http_server_open(struct event_base *base, int fd,
  * lost. NULL is fine. */
 void http_server_close(struct http_server *server);
 
-/* All valid until the answer. */
+/* All valid until the answer; empty when the server is closed. */
 const struct ucred *http_request_peer(const struct http_request *request);
 /* Is it of that group, by the kernel's word? */
 bool http_request_member(const struct http_request *request, gid_t group);

@@ -34,8 +34,9 @@ static const struct option table[] = {
 static const char help[] =
 	"usage: sallyport policy [OPTION]... NAME [FILE]...\n\n"
 	"Gives the sandbox NAME another policy: all of it, in place of the one "
-	"it has. What\ngoes on and is no longer allowed is cut; or, where the "
-	"new one is wrong, the old\none stays in force.\n\n";
+	"it has.\nWhat goes on and is no longer allowed is cut; or, where the "
+	"new one is wrong,\nthe old one stays in force. FILE is short for "
+	"--policy FILE.\n\n";
 
 static const char *const more_help[] = {
 	policy_options_help, CLIENT_POLICY_NAME_HELP,

@@ -18,12 +18,13 @@ const char policy_options_help[] =
 	"  --deny WHAT       deny HOST, HOST:PORT or '*.HOST'; wins over --allow\n"
 	"  --permit CIDR     names may resolve to this private range\n"
 	"  --policy FILE     a YAML policy; may be given again, and with the "
-	"above: they add\n"
-	"                    up. Without one: $SALLYPORT_POLICY, or else\n"
+	"above: they\n"
+	"                    add up. Without one: $SALLYPORT_POLICY, or else\n"
 	"                    $XDG_CONFIG_HOME/sallyport/policy.yaml "
 	"(~/.config/...)\n"
 	"  --observe         enforce nothing of the policy, but record what it "
-	"would refuse\n";
+	"would\n"
+	"                    refuse\n";
 
 static void add_part(struct policy_choice *choice, enum bundle_kind kind,
 		     const char *origin, const char *text)

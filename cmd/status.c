@@ -29,7 +29,7 @@ static const struct option table[] = {
 static const char help[] =
 	"usage: sallyport status [OPTION]... [NAME]\n\n"
 	"The daemon's sandboxes, as far as they are yours (root sees all), or "
-	"all about one.\n\n"
+	"all about\none.\n\n"
 	"  --json            what the daemon answers\n";
 
 static void option(void *arg, int code, const char *value)

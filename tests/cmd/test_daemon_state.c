@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is written of a sandbox is what is read again, and nothing else is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "cmd/daemon_impl.h"
+#include "cmd/sandbox_file.h"
+
+static char dir[] = "/tmp/sallyport-state-XXXXXX";
+static struct daemon lord;
+
+static struct daemon_sandbox sample(void)
+{
+	struct daemon_sandbox s = {
+		.spec = { .name = "box",
+			  .uid = 1000,
+			  .gid = 1001,
+			  .ip = ip_v4(0xc6130002),
+			  .gateway = ip_v4(0xc6130001),
+			  .bits = 30,
+			  .ifname = "eth0",
+			  .ends_s = 1795316421,
+			  .command = "make \"it\"",
+			  .policy_text = "a.yaml, b.yaml",
+			  .policy_name = "agent" },
+		.netns = "/run/netns/box",
+		.userns = "/run/user/box",
+		.made_s = 1795316400,
+		.publishes = 1,
+	};
+
+	s.publish[0] = (struct daemon_publish){
+		.at = { .ip = ip_v4(0x7f000001), .port = 8080 }, .inside = 80
+	};
+	return s;
+}
+
+static const struct bundle bundle = { .data = (uint8_t *)"bytes", .len = 5 };
+
+static void make_sample(void)
+{
+	const struct daemon_sandbox s = sample();
+
+	assert_int_equal(state_make(&lord, &s, &bundle), 0);
+}
+
+static void test_again(void **state)
+{
+	struct daemon_sandbox s = sample(), got = { 0 };
+	struct bundle read;
+	struct stat st;
+
+	(void)state;
+	make_sample();
+	assert_int_equal(state_load(&lord, "box", &got), 0);
+	assert_memory_equal(&got.spec, &s.spec, sizeof(s.spec));
+	assert_string_equal(got.netns, s.netns);
+	assert_string_equal(got.userns, s.userns);
+	assert_int_equal(got.made_s, s.made_s);
+	assert_int_equal(got.publishes, 1);
+	assert_memory_equal(&got.publish[0], &s.publish[0],
+			    sizeof(s.publish[0]));
+	assert_int_equal(state_bundle(&lord, "box", &read), 0);
+	assert_int_equal(read.len, 5);
+	assert_memory_equal(read.data, "bytes", 5);
+	bundle_free(&read);
+	AUTO_FD int leases = state_leases(&lord, "box");
+	assert_true(leases >= 0);
+	assert_int_equal(fstat(leases, &st), 0);
+	assert_int_equal(st.st_size, sandbox_file_size());
+	assert_int_equal(st.st_mode & 0777, 0600);
+	state_drop(&lord, "box");
+	assert_int_equal(state_load(&lord, "box", &got), -ENOENT);
+}
+
+static void test_bundles(void **state)
+{
+	const struct bundle next = { .data = (uint8_t *)"other", .len = 5 };
+	struct bundle read;
+
+	(void)state;
+	make_sample();
+	assert_int_equal(state_stage_bundle(&lord, "box", &next), 0);
+	assert_int_equal(state_bundle(&lord, "box", &read), 0);
+	assert_memory_equal(read.data, "bytes", 5);
+	bundle_free(&read);
+	assert_int_equal(state_commit_bundle(&lord, "box"), 0);
+	assert_int_equal(state_bundle(&lord, "box", &read), 0);
+	assert_memory_equal(read.data, "other", 5);
+	bundle_free(&read);
+	assert_int_equal(state_commit_bundle(&lord, "box"), -ENOENT);
+	state_drop(&lord, "box");
+}
+
+static void put_state(const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/sandboxes/box/state.json", dir);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+#define REST "\"gid\":0,\"bits\":30,\"ends\":0,\"made\":0"
+
+/* Cut, of another version, of another name, or of what is no number. */
+static void test_damaged(void **state)
+{
+	static const char *const rows[] = {
+		"",
+		"{",
+		"{}",
+		"{\"version\":2,\"name\":\"box\",\"uid\":0," REST "}",
+		"{\"version\":1,\"name\":\"bax\",\"uid\":0," REST "}",
+		"{\"version\":1,\"name\":\"box\"," REST "}",
+		"{\"version\":1,\"name\":\"box\",\"uid\":\"0\"," REST "}",
+		"{\"version\":1,\"name\":\"box\",\"uid\":-1," REST "}",
+		"{\"version\":1,\"name\":\"box\",\"uid\":4294967295," REST "}",
+		"{\"version\":1,\"name\":\"box\",\"uid\":0,\"uid\":1," REST "}",
+		"{\"version\":1,\"name\":\"box\",\"uid\":0,\"ip\":\"x\"," REST
+		"}",
+		"{\"version\":1,\"name\":\"box\",\"uid\":0,\"publish\":[{}]," REST
+		"}",
+		"{\"version\":1,\"name\":\"box\",\"uid\":0,\"ifname\":"
+		"\"sixteen-or-more-\"," REST "}",
+	};
+	struct daemon_sandbox got;
+
+	(void)state;
+	make_sample();
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		put_state(rows[i]);
+		if (state_load(&lord, "box", &got) != -EBADMSG)
+			fail_msg("%s", rows[i]);
+	}
+	put_state("{\"version\":1,\"name\":\"box\",\"uid\":0," REST "}");
+	assert_int_equal(state_load(&lord, "box", &got), 0);
+	state_drop(&lord, "box");
+}
+
+/* A file of leases that is no such file is a new one. */
+static void test_leases(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	make_sample();
+	AUTO_FD int first = state_leases(&lord, "box");
+	assert_int_equal(write(first, "x", 1), 1);
+	assert_int_equal(ftruncate(first, 100), 0);
+	AUTO_FD int second = state_leases(&lord, "box");
+	char byte = 'y';
+	assert_int_equal(fstat(second, &st), 0);
+	assert_int_equal(st.st_size, sandbox_file_size());
+	assert_int_equal(pread(second, &byte, 1, 0), 1);
+	assert_int_equal(byte, 0);
+	state_drop(&lord, "box");
+}
+
+static int open_all(void **state)
+{
+	(void)state;
+	return mkdtemp(dir) ? state_open(dir, &lord.state_dir) : -1;
+}
+
+static int close_all(void **state)
+{
+	char path[64];
+
+	(void)state;
+	close(lord.state_dir);
+	snprintf(path, sizeof(path), "%s/sandboxes", dir);
+	/* Empty, or it stays. */
+	return rmdir(path) || rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_again),
+		cmocka_unit_test(test_bundles),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_leases),
+	};
+	return cmocka_run_group_tests(tests, open_all, close_all);
+}
