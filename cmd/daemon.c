@@ -24,6 +24,7 @@
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_notify.h"
 #include "cmd/docker.h"
+#include "cmd/rights.h"
 #include "cmd/session.h"
 
 /* Each sandbox is asked for its counts that often, one after the other. */
@@ -58,6 +59,17 @@ static void read_config(struct daemon *daemon)
 			       &daemon->config, &why))
 		die(EXIT_SALLYPORT, "%s", why.text);
 	daemon_find_group(daemon);
+}
+
+/* $SALLYPORT_BUILDER: who has the rights that we then don't need. */
+static void find_builder(void)
+{
+	const char *path = getenv("SALLYPORT_BUILDER");
+	int err = path && *path ? rights_ask(path) : 0;
+
+	if (err)
+		die(EXIT_SALLYPORT, "the builder at %s: %s", path,
+		    strerror(-err));
 }
 
 /* Two would fight for one name each. */
@@ -286,6 +298,7 @@ int daemon_main(int argc, char **argv)
 	lock(&daemon);
 	make_dirs(&daemon);
 	raise_limits(&daemon);
+	find_builder();
 	daemon.last = &daemon.first;
 	daemon.base = event_base_new();
 	if (!daemon.base)
@@ -294,7 +307,8 @@ int daemon_main(int argc, char **argv)
 	daemon_restore(&daemon);
 	/* Without it, containers of an engine have no network; nobody else has
 	 * less. */
-	daemon.docker = daemon.config->docker && docker_attach(&daemon) == 0;
+	if (daemon.config->docker || notify_listen_fd("docker") >= 0)
+		daemon.docker = docker_attach(&daemon) == 0;
 	serve(&daemon);
 	loop(&daemon);
 	release(&daemon);
