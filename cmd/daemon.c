@@ -295,7 +295,8 @@ int daemon_main(int argc, char **argv)
 	daemon_restore(&daemon);
 	/* Without it, containers of an engine have no network; nobody else has
 	 * less. */
-	daemon.docker = daemon.config->docker && docker_attach(&daemon) == 0;
+	if (daemon.config->docker || notify_listen_fd("docker") >= 0)
+		daemon.docker = docker_attach(&daemon) == 0;
 	serve(&daemon);
 	loop(&daemon);
 	release(&daemon);

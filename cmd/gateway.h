@@ -64,6 +64,7 @@ struct gateway {
 	struct ruleset_counters before, last;
 	/* Changes that are put off. */
 	struct gateway_flows gone, want;
+	uint32_t dialled; /* sockets made so far, to take ports in turn */
 };
 
 /* The sandbox's namespace alone, with nothing in it that leads out: there its
@@ -118,6 +119,17 @@ int gateway_sweep(struct gateway *gateway, const struct policy *policy);
  * counted between the last look and the moment somebody took them away is lost.
  * 0, or -errno: @ret then has what is known. */
 int gateway_counters(struct gateway *gateway, struct ruleset_counters *ret);
+
+/* At most as many as a child hands over at once (launch/netns.h). */
+#define GATEWAY_DIALS 8
+
+/* Before ports of the sandbox are published: what answers the sockets of
+ * gateway_dials() reaches them. 0 or -errno; twice is once. */
+int gateway_let_answers_in(struct gateway *gateway);
+/* Sockets that can be connected to the sandbox, and to nothing beyond. 0 or
+ * -errno. */
+int gateway_dials(struct gateway *gateway, int ret_fd[GATEWAY_DIALS],
+		  size_t *ret_n);
 
 /* From now on changes by others are heard of; remembers what links there are.
  * 0, or -errno and a sentence in @reterr. */
