@@ -21,8 +21,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/docker_impl.h"
-#include "cmd/docker_lock.h"
 #include "cmd/docker_watch.h"
+#include "cmd/rights.h"
 
 static uint64_t inode_of(int ns)
 {
@@ -127,7 +127,7 @@ static int hold(struct docker_endpoint *endpoint, char *reterr, size_t cap)
 	if (ns < 0)
 		return 0;
 	endpoint->key_inode = inode_of(ns);
-	r = docker_lock(ns, &endpoint->gateway, NULL, reterr, cap);
+	r = rights_lock(ns, &endpoint->gateway, reterr, cap);
 	if (r == 0) {
 		r = tell(endpoint, ns);
 		if (r < 0)
