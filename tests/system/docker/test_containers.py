@@ -241,6 +241,24 @@ def test_second_network(case):
             case.docker.run("network", "rm", network)
 
 
+def test_tables_taken_away(case):
+    """By somebody with rights over the namespace: they are put back, and that
+    is recorded."""
+    c = case.container()
+    case.docker.run("network", "connect", "bridge", c)
+    sandbox = case.sandbox(c)
+    for rules in ("flush ruleset", "delete table inet sallyport_lock",
+                  "insert rule inet sallyport_lock out accept"):
+        seen = len(case.findings(sandbox))
+        case.docker.inside(c, "nft", rules)
+        wait(lambda: len(case.findings(sandbox)) > seen, "a finding")
+        rules = case.docker.inside(c, "nft", "list", "ruleset")
+        assert rules.count("table inet sallyport_lock") == 1, rules
+        assert "table netdev sallyport_lock" in rules, rules
+        case.held(c)
+    case.remove(c)
+
+
 def test_connected_later(case):
     """A container of another network gets ours while it runs: the other one is
     locked then, for what it said before, too."""
