@@ -24,8 +24,6 @@
 #include "firewall/lock_plan.h"
 #include "firewall/nft.h"
 
-#define SHUT_PRIORITY 0
-
 static void put_table(struct nft *nft, uint16_t type, uint16_t flags)
 {
 	struct nlmsghdr *nlh = nft_start(nft, type, flags);
@@ -56,8 +54,46 @@ static void put_plan(struct nft *nft, const struct lock_plan *plan)
 	}
 }
 
+/* A message about table "netdev sallyport_lock". */
+static struct nlmsghdr *start_netdev(struct nft *nft, uint16_t type,
+				     uint16_t flags)
+{
+	struct nlmsghdr *nlh = nft_start(nft, type, flags);
+	struct nfgenmsg *header = mnl_nlmsg_get_payload(nlh);
+
+	header->nfgen_family = NFPROTO_NETDEV;
+	return nlh;
+}
+
+static void put_netdev_table(struct nft *nft)
+{
+	struct nlmsghdr *nlh =
+		start_netdev(nft, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+
+	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, LOCK_TABLE);
+	nft_end(nft, nlh);
+}
+
+static void put_early(struct nft *nft, const struct lock_early *early)
+{
+	struct nlmsghdr *nlh;
+
+	nft_begin(nft);
+	put_netdev_table(nft);
+	nlh = start_netdev(nft, NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_EXCL);
+	nftnl_chain_nlmsg_build_payload(nlh, early->chain);
+	nft_end(nft, nlh);
+	nlh = start_netdev(nft, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+	nftnl_rule_nlmsg_build_payload(nlh, early->rule);
+	nft_end(nft, nlh);
+	/* Kernels that can't: lock_shut() follows when the interface is there.
+	 * What is there already is the same. */
+	(void)nft_commit(nft);
+}
+
 int lock_install(struct nft *nft, const struct lock_spec *spec)
 {
+	struct lock_early early;
 	struct lock_plan plan;
 
 	int r = lock_plan_make(&plan, spec);
@@ -71,6 +107,12 @@ int lock_install(struct nft *nft, const struct lock_spec *spec)
 		r = nft_commit(nft);
 	}
 	lock_plan_free(&plan);
+	if (r < 0)
+		return r;
+	r = lock_early_make(&early);
+	if (r == 0)
+		put_early(nft, &early);
+	lock_early_free(&early);
 	return r;
 }
 
@@ -121,51 +163,17 @@ int lock_verify(struct nft *nft, const struct lock_spec *spec, char *reterr,
 	return r;
 }
 
-/* A message about table "netdev sallyport_lock". */
-static struct nlmsghdr *start_netdev(struct nft *nft, uint16_t type,
-				     uint16_t flags)
-{
-	struct nlmsghdr *nlh = nft_start(nft, type, flags);
-	struct nfgenmsg *header = mnl_nlmsg_get_payload(nlh);
-
-	header->nfgen_family = NFPROTO_NETDEV;
-	return nlh;
-}
-
-/* The chain has the interface's name. */
-static struct nftnl_chain *shut_chain(const char *ifname)
-{
-	struct nftnl_chain *c = nftnl_chain_alloc();
-
-	if (!c)
-		return NULL;
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_FAMILY, NFPROTO_NETDEV);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, NF_NETDEV_EGRESS);
-	nftnl_chain_set_s32(c, NFTNL_CHAIN_PRIO, SHUT_PRIORITY);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_POLICY, NF_DROP);
-	if (nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, LOCK_TABLE) < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, ifname) < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, "filter") < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_DEV, ifname) < 0) {
-		nftnl_chain_free(c);
-		return NULL;
-	}
-	return c;
-}
-
 int lock_shut(struct nft *nft, const char *ifname)
 {
 	struct nlmsghdr *nlh;
 
 	if (!element_ifname_ok(ifname))
 		return -EINVAL;
-	struct nftnl_chain *chain = shut_chain(ifname);
+	struct nftnl_chain *chain = lock_shut_chain(ifname);
 	if (!chain)
 		return -ENOMEM;
 	nft_begin(nft);
-	nlh = start_netdev(nft, NFT_MSG_NEWTABLE, NLM_F_CREATE);
-	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, LOCK_TABLE);
-	nft_end(nft, nlh);
+	put_netdev_table(nft);
 	nlh = start_netdev(nft, NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_EXCL);
 	nftnl_chain_nlmsg_build_payload(nlh, chain);
 	nft_end(nft, nlh);

@@ -30,7 +30,8 @@ struct lock_spec {
 /* Replaces the table in one atomic batch; its counters begin anew. @nft: of a
  * NETLINK_NETFILTER socket made in the container's namespace, where
  * net.ipv4.conf.all.route_localnet has to be 1 as well: cmd/docker_lock.h does
- * all of it. 0 or -errno. */
+ * all of it. From Linux 6.16 on it shuts (see lock_shut()) other interfaces
+ * with an engine's usual names before they are there. 0 or -errno. */
 int lock_install(struct nft *nft, const struct lock_spec *spec);
 
 /* Reads the table back and compares. 0, or -EBADMSG and what differs, or

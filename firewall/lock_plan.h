@@ -28,6 +28,21 @@ struct lock_plan {
 /* The names of the counters, in the order of struct lock_counters. */
 extern const char *const lock_counter[LOCK_COUNTERS];
 
+/* Of table "netdev sallyport_lock": what interfaces that do not exist yet may
+ * send, by the names that engines give. */
+struct lock_early {
+	struct nftnl_chain *chain;
+	struct nftnl_rule *rule;
+};
+
+/* All that @ifname sends is dropped; the chain has its name. NULL: no memory.
+ */
+struct nftnl_chain *lock_shut_chain(const char *ifname);
+
+/* 0 or -errno; free @early in both cases. */
+int lock_early_make(struct lock_early *early);
+void lock_early_free(struct lock_early *early);
+
 /* 0 or -errno; free @plan in both cases. */
 int lock_plan_make(struct lock_plan *plan, const struct lock_spec *spec);
 void lock_plan_free(struct lock_plan *plan);
