@@ -11,6 +11,7 @@
 #include <libnftnl/expr.h>
 #include <libnftnl/rule.h>
 #include <linux/netfilter.h>
+#include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
 
 static struct nftnl_expr *add(struct expr_list *l, const char *name)
@@ -49,24 +50,45 @@ void expr_meta_load(struct expr_list *l, uint32_t key, uint32_t reg)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_META_DREG, reg);
 }
 
-static void immediate(struct expr_list *l, const void *data, uint32_t len)
+void expr_immediate(struct expr_list *l, const void *data, uint32_t len,
+		    uint32_t reg)
 {
 	struct nftnl_expr *e = add(l, "immediate");
 
 	if (!e)
 		return;
-	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, REG_KEY);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, reg);
 	put(l, e, NFTNL_EXPR_IMM_DATA, data, len);
 }
 
 void expr_meta_set_mark(struct expr_list *l, uint32_t mark)
 {
-	immediate(l, &mark, sizeof(mark));
+	expr_immediate(l, &mark, sizeof(mark), REG_KEY);
 	struct nftnl_expr *e = add(l, "meta");
 	if (!e)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_META_KEY, NFT_META_MARK);
 	nftnl_expr_set_u32(e, NFTNL_EXPR_META_SREG, REG_KEY);
+}
+
+void expr_ct_mark_load(struct expr_list *l, uint32_t reg)
+{
+	struct nftnl_expr *e = add(l, "ct");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_KEY, NFT_CT_MARK);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_DREG, reg);
+}
+
+void expr_ct_mark_set(struct expr_list *l, uint32_t mark)
+{
+	expr_immediate(l, &mark, sizeof(mark), REG_KEY);
+	struct nftnl_expr *e = add(l, "ct");
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_KEY, NFT_CT_MARK);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_SREG, REG_KEY);
 }
 
 void expr_payload(struct expr_list *l, uint32_t base, uint32_t offset,
@@ -157,12 +179,26 @@ void expr_tproxy(struct expr_list *l, uint16_t port)
 {
 	const uint16_t be = htons(port);
 
-	immediate(l, &be, sizeof(be));
+	expr_immediate(l, &be, sizeof(be), REG_KEY);
 	struct nftnl_expr *e = add(l, "tproxy");
 	if (!e)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_FAMILY, NFPROTO_IPV4);
 	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_REG_PORT, REG_KEY);
+}
+
+void expr_redirect(struct expr_list *l, uint16_t port)
+{
+	const uint16_t be = htons(port);
+
+	expr_immediate(l, &be, sizeof(be), REG_KEY);
+	struct nftnl_expr *e = add(l, "redir");
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_REDIR_REG_PROTO_MIN, REG_KEY);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_REDIR_REG_PROTO_MAX, REG_KEY);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_REDIR_FLAGS,
+			   NF_NAT_RANGE_PROTO_SPECIFIED);
 }
 
 void expr_verdict(struct expr_list *l, int verdict, const char *chain)

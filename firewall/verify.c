@@ -9,132 +9,16 @@
 #include "firewall/ruleset.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-/* these want stdio.h */
-#include <libnftnl/chain.h>
-#include <libnftnl/object.h>
-#include <libnftnl/rule.h>
-#include <libnftnl/set.h>
-#include <libnftnl/table.h>
 #include <linux/netfilter.h>
-#include <linux/netfilter/nf_tables.h>
+#include <string.h>
 
 #include "firewall/canon.h"
 #include "firewall/element.h"
 #include "firewall/nft.h"
 #include "firewall/plan.h"
+#include "firewall/readback.h"
 
 #define RETRIES 8
-
-#define NOT_READ "the kernel has what we cannot read: "
-
-static int result(int r)
-{
-	if (r == 0)
-		return MNL_CB_OK;
-	errno = -r;
-	return MNL_CB_ERROR;
-}
-
-static bool is_ours(uint32_t family, const char *table)
-{
-	return family == NFPROTO_INET && table &&
-	       strcmp(table, RULESET_TABLE) == 0;
-}
-
-static int table_cb(const struct nlmsghdr *nlh, void *arg)
-{
-	struct nftnl_table *t = nftnl_table_alloc();
-	struct canon *canon = arg;
-	int r;
-
-	if (!t)
-		return result(-ENOMEM);
-	if (nftnl_table_nlmsg_parse(nlh, t) < 0) {
-		r = canon_add(canon, NOT_READ "a table");
-	} else {
-		uint32_t family = nftnl_table_get_u32(t, NFTNL_TABLE_FAMILY);
-		const char *name = nftnl_table_get_str(t, NFTNL_TABLE_NAME);
-
-		if (is_ours(family, name))
-			r = canon_table(
-				canon,
-				nftnl_table_get_u32(t, NFTNL_TABLE_FLAGS),
-				nftnl_table_get_u32(t, NFTNL_TABLE_USE));
-		else
-			r = canon_add(canon, "another table: family %u %s",
-				      family, name ? name : "-");
-	}
-	nftnl_table_free(t);
-	return result(r);
-}
-
-static int chain_cb(const struct nlmsghdr *nlh, void *arg)
-{
-	struct nftnl_chain *c = nftnl_chain_alloc();
-	int r = 0;
-
-	if (!c)
-		return result(-ENOMEM);
-	if (nftnl_chain_nlmsg_parse(nlh, c) < 0)
-		r = canon_add(arg, NOT_READ "a chain");
-	else if (is_ours(nftnl_chain_get_u32(c, NFTNL_CHAIN_FAMILY),
-			 nftnl_chain_get_str(c, NFTNL_CHAIN_TABLE)))
-		r = canon_chain(arg, c);
-	nftnl_chain_free(c);
-	return result(r);
-}
-
-static int set_cb(const struct nlmsghdr *nlh, void *arg)
-{
-	struct nftnl_set *s = nftnl_set_alloc();
-	int r = 0;
-
-	if (!s)
-		return result(-ENOMEM);
-	if (nftnl_set_nlmsg_parse(nlh, s) < 0)
-		r = canon_add(arg, NOT_READ "a set");
-	else if (is_ours(nftnl_set_get_u32(s, NFTNL_SET_FAMILY),
-			 nftnl_set_get_str(s, NFTNL_SET_TABLE)))
-		r = canon_set(arg, s);
-	nftnl_set_free(s);
-	return result(r);
-}
-
-static int object_cb(const struct nlmsghdr *nlh, void *arg)
-{
-	struct nftnl_obj *o = nftnl_obj_alloc();
-	int r = 0;
-
-	if (!o)
-		return result(-ENOMEM);
-	if (nftnl_obj_nlmsg_parse(nlh, o) < 0)
-		r = canon_add(arg, NOT_READ "an object");
-	else if (is_ours(nftnl_obj_get_u32(o, NFTNL_OBJ_FAMILY),
-			 nftnl_obj_get_str(o, NFTNL_OBJ_TABLE)))
-		r = canon_counter(arg, o);
-	nftnl_obj_free(o);
-	return result(r);
-}
-
-static int rule_cb(const struct nlmsghdr *nlh, void *arg)
-{
-	struct nftnl_rule *rule = nftnl_rule_alloc();
-	int r = 0;
-
-	if (!rule)
-		return result(-ENOMEM);
-	/* An expression that libnftnl does not know fails here. */
-	if (nftnl_rule_nlmsg_parse(nlh, rule) < 0)
-		r = canon_add(arg, NOT_READ "a rule");
-	else if (is_ours(nftnl_rule_get_u32(rule, NFTNL_RULE_FAMILY),
-			 nftnl_rule_get_str(rule, NFTNL_RULE_TABLE)))
-		r = canon_rule(arg, rule);
-	nftnl_rule_free(rule);
-	return result(r);
-}
 
 struct element_target {
 	struct canon *canon;
@@ -165,26 +49,10 @@ static int read_elements(struct nft *nft, struct canon *canon, const char *set,
 	return r == -ENOENT ? 0 : r;
 }
 
-static int list(struct nft *nft, uint16_t type, uint8_t family, mnl_cb_t cb,
-		struct canon *canon)
-{
-	struct nlmsghdr *nlh = nft_ask(nft, type, NLM_F_DUMP, family);
-
-	return nft_read(nft, nlh, cb, canon);
-}
-
 static int read_once(struct nft *nft, struct canon *canon)
 {
-	int r = list(nft, NFT_MSG_GETTABLE, NFPROTO_UNSPEC, table_cb, canon);
+	int r = readback_table(nft, canon, NFPROTO_INET, RULESET_TABLE, true);
 
-	if (r == 0)
-		r = list(nft, NFT_MSG_GETCHAIN, NFPROTO_INET, chain_cb, canon);
-	if (r == 0)
-		r = list(nft, NFT_MSG_GETSET, NFPROTO_INET, set_cb, canon);
-	if (r == 0)
-		r = list(nft, NFT_MSG_GETOBJ, NFPROTO_INET, object_cb, canon);
-	if (r == 0)
-		r = list(nft, NFT_MSG_GETRULE, NFPROTO_INET, rule_cb, canon);
 	if (r == 0)
 		r = read_elements(nft, canon, SET_LINKS, false);
 	if (r == 0)
