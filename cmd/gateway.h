@@ -26,8 +26,12 @@ struct gateway_flows {
 enum gateway_side { GATEWAY_SIDE, SANDBOX_SIDE, GATEWAY_SIDES };
 
 struct link_view;
+struct guard_spec;
 
 struct gateway {
+	/* NULL, or: there is no namespace, but these rules in our own; see
+	 * cmd/guard_gateway.h. */
+	struct guard_spec *guard;
 	struct netns ns, sandbox;
 	struct nft *nft;
 	struct ruleset_spec spec;

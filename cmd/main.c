@@ -25,6 +25,7 @@ static int ledger_command(int argc, char **argv)
 static const struct command commands[] = {
 	{ "run", run_main, "run a command that reaches allowed hosts only" },
 	{ "serve", serve_main, "the gate alone, on given addresses" },
+	{ "guard", guard_main, "the gate for a network that is there already" },
 	{ "reload", reload_main, "read the policy of a running one again" },
 	{ "key", key_main, "make or show the key that signs the logs" },
 	{ "log", log_main, "show the log of a session" },
