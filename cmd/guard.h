@@ -44,9 +44,9 @@ const char *guard_messages_path(char *buf);
  * where this user namespace does not have them, the last ones that it has.
  * -ENOENT if there are too few. */
 int guard_uids(uid_t *ret_gate, uid_t *ret_ledger);
-/* A process that has @uid (any of its four), or 0. */
+/* A process of this network namespace that has @uid (any of its four), or 0. */
 pid_t guard_uid_user(uid_t uid);
-/* A process that could open a packet socket, or 0. */
+/* One that could open a packet socket, or 0. */
 pid_t guard_raw_user(void);
 /* Loopback addresses of name servers, into @spec. 0, or -EADDRINUSE and a
  * sentence in @reterr if one of them is a process in here, which would ask us

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "cmd/guard.h"
@@ -73,6 +74,27 @@ static bool status_has(const char *pid, line_fn *fn, const void *arg)
 	return false;
 }
 
+/* In many a container nobody takes the status of what has ended. */
+static bool has_ended(const char *line, const void *arg)
+{
+	char state;
+
+	(void)arg;
+	return sscanf(line, "State: %c", &state) == 1 &&
+	       (state == 'Z' || state == 'X');
+}
+
+/* Of another one we would know: what we may not look at counts as in here. */
+static bool is_elsewhere(const char *pid)
+{
+	char path[64];
+	struct stat own, its;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/ns/net", pid);
+	return stat("/proc/self/ns/net", &own) == 0 && stat(path, &its) == 0 &&
+	       (own.st_ino != its.st_ino || own.st_dev != its.st_dev);
+}
+
 static pid_t find_process(line_fn *fn, const void *arg)
 {
 	DIR *dir = opendir("/proc");
@@ -81,7 +103,9 @@ static pid_t find_process(line_fn *fn, const void *arg)
 
 	while (dir && !found && (entry = readdir(dir)))
 		if (isdigit((unsigned char)*entry->d_name) &&
-		    status_has(entry->d_name, fn, arg))
+		    status_has(entry->d_name, fn, arg) &&
+		    !status_has(entry->d_name, has_ended, NULL) &&
+		    !is_elsewhere(entry->d_name))
 			found = (pid_t)strtol(entry->d_name, NULL, 10);
 	if (dir)
 		closedir(dir);

@@ -327,6 +327,10 @@ static int finish(struct guard *g)
 	int err;
 
 	boundary_end(&g->warden);
+	/* Whatever somebody made of the rules: what stays lets nobody out. */
+	if (g->failed && guard_gateway_install(&g->gateway))
+		log_err("the rules could not be put back: this network may be "
+			"open");
 	err = warden_finish(&g->warden, &closed, &end, &tally);
 	if (err)
 		log_err("the log may be incomplete: %s: %s", g->session.log,

@@ -190,8 +190,18 @@ static void say_held(struct words *w, const struct report_session *session)
 {
 	bool restored = strcmp(receipt_text(session, "boundary", "held"),
 			       "restored") == 0;
+	bool inside = strcmp(receipt_text(session, "boundary", "kind"),
+			     "in-container") == 0;
 
-	if (restored)
+	if (inside)
+		say(w,
+		    "The boundary held%s: rules inside of the network that "
+		    "was guarded let nobody out but the gate, and %s. Root in "
+		    "there could have taken them away, which would show.",
+		    restored ? " after it was put back in order" : "",
+		    restored ? "what somebody changed was noticed and restored"
+			     : "nobody else changed them");
+	else if (restored)
 		say(w, "The boundary held after it was put back in order: "
 		       "somebody else changed the kernel's rules, sallyport "
 		       "noticed and restored them. There was no other way "
