@@ -72,13 +72,12 @@ static int identify(struct listener *listener, int fd,
 	union sockaddr_any local = { .sa.sa_family = AF_UNSPEC };
 	socklen_t len = sizeof(local);
 	uint32_t ifindex = 0;
-	int err;
 
 	if (getsockname(fd, &local.sa, &len))
 		return -errno;
-	if (is_redirected(listener, &local) &&
-	    (err = sock_original_dst(fd, &local)))
-		return err;
+	/* Where the kernel does not know, that is where it meant to go. */
+	if (is_redirected(listener, &local))
+		(void)sock_original_dst(fd, &local);
 	if (sock_ingress(fd, &ifindex))
 		ifindex = 0; /* no veth has it: only `serve` knows such */
 	config->src_ip = ip_from_sockaddr(peer);
