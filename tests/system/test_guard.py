@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sallyport guard`: in place, in a network that is there already."""
+import glob
+import json
 import os
 import signal
 import subprocess
@@ -251,6 +253,27 @@ def test_packet_sockets(case):
                and r.get("dst_endpoint", {}).get("ip") == EVIL], "recorded")
     guard.verified()
     check(not seen_at_evil(case))
+
+
+def test_straight_to_the_gate(case):
+    """Whoever was not redirected has no destination but the gate itself."""
+    with Guard(case, *ALLOW) as guard:
+        with open(glob.glob("/run/sallyport/guard-*.json")[0]) as f:
+            state = json.load(f)
+        word, took = attempt(case, "tcp", "127.0.0.1", state["transparent"])
+        check(word in ("got b''", "refused 104") and took < 2, (word, took))
+        r = run(case, "dig", "+tries=1", "+time=2", "-p", str(state["dns_udp"]),
+                "@127.0.0.1", "evil.test")
+        check("NXDOMAIN" in r.stdout, r)
+        for name in "127.0.0.1", "localhost", "203.0.113.2":
+            r = fetch(case, f"http://{name}:{state['transparent']}/", "-x",
+                      "http://" + guard.status()["proxy"], "-o", "/dev/null",
+                      "-w", "%{http_code}")
+            check(r.stdout == "403", r)
+        denied = {r.get("status_code") for r in guard.records()
+                  if r.get("action_id") == 2}
+        check(denied and "rule" not in denied, denied)
+    guard.verified()
 
 
 def test_connections_of_before(case):
