@@ -121,6 +121,10 @@ class Guard:
     def down(self):
         r = self.call("down")
         assert r.returncode == 0, r.stderr
+        for path in glob.glob("/run/sallyport/*.err"):
+            with open(path) as f:
+                said = f.read()
+            assert "Sanitizer" not in said and "runtime error" not in said, said
         return r
 
     def __enter__(self):
@@ -154,6 +158,64 @@ def boundary_of(verified):
 
 def sessions():
     return glob.glob("/var/log/sallyport/2*")
+
+
+# First process of a user namespace with 65,536 uids, as of an engine without
+# root, and with a network, pids and files of its own.
+ROOTLESS = """
+import ctypes, os, subprocess, sys, time
+assert ctypes.CDLL(None).unshare(0x10000000|0x40000000|0x20000000|0x20000) == 0
+print("made", flush=True); sys.stdin.readline()
+os.setgid(0); os.setuid(0)
+child = os.fork()
+if child == 0:
+    for c in ("--make-rprivate /", "-t proc proc /proc", "-t tmpfs run /run"):
+        subprocess.run(["mount", *c.split()], check=True)
+    print("ready", flush=True); time.sleep(600)
+os.waitpid(child, 0)
+"""
+
+
+class Rootless:
+    """Such a container behind this machine, which translates its address."""
+
+    def __enter__(self):
+        self.top = subprocess.Popen(["python3", "-c", ROOTLESS], text=True,
+                                    stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE)
+        assert self.top.stdout.readline() == "made\n"
+        for name in "uid_map", "gid_map":
+            with open(f"/proc/{self.top.pid}/{name}", "w") as f:
+                f.write("0 100000 65536")
+        self.top.stdin.write("go\n")
+        self.top.stdin.flush()
+        assert self.top.stdout.readline() == "ready\n"
+        with open(f"/proc/{self.top.pid}/task/{self.top.pid}/children") as f:
+            self.pid = int(f.read())
+        sh("ip", "link", "add", "c0", "type", "veth", "peer", "name", "eth0",
+           "netns", str(self.pid))
+        sh("ip", "addr", "add", "10.5.0.1/24", "dev", "c0")
+        sh("ip", "link", "set", "c0", "up")
+        with open("/proc/sys/net/ipv4/ip_forward", "w") as f:
+            f.write("1")
+        nft("add table ip engine; add chain ip engine post { type nat hook "
+            "postrouting priority 100; }; add rule ip engine post oifname up0 "
+            "masquerade")
+        for command in ("link set lo up", "addr add 10.5.0.2/24 dev eth0",
+                        "link set eth0 up", "route add default via 10.5.0.1"):
+            sh(*self.enter("ip", *command.split()))
+        return self
+
+    def enter(self, *argv):
+        return ["nsenter", "-t", str(self.pid), "-U", "-n", "-m", "-p", "-S",
+                "0", "-G", "0", "env", "HOME=/run", *argv]
+
+    def __exit__(self, *_):
+        os.kill(self.pid, 9)
+        self.top.wait()
+        nft("delete", "table", "ip", "engine")
+        with open("/proc/sys/net/ipv4/ip_forward", "w") as f:
+            f.write("0")
 
 
 def run(case, *argv, uid=USER, timeout=30):

@@ -8,9 +8,9 @@ import subprocess
 import sys
 import time
 
-from guarded import (CONTAINER, GATE_UID, Guard, alive, attempt, boundary_of,
-                     contained, fetch, gone, nft, run, seen_at_evil, tables,
-                     user)
+from guarded import (CONTAINER, GATE_UID, TRY, Guard, Rootless, alive, attempt,
+                     boundary_of, contained, fetch, gone, nft, run,
+                     seen_at_evil, tables, user)
 from harness import check
 from lab import CDN, DNS, EVIL, GOOD, GOOD6, sh
 
@@ -698,6 +698,32 @@ def test_like_in_a_container(case):
     boundary = guard.verified()
     check(boundary["separation"] == "uid", boundary)
     check("sys_admin" not in CONTAINER)
+    check(not seen_at_evil(case))
+
+
+def test_in_a_rootless_container(case):
+    """The gate's usual uid is none there."""
+    with Rootless() as box:
+        def inside(*argv):
+            return subprocess.run(box.enter(*argv), text=True, timeout=30,
+                                  capture_output=True, stdin=subprocess.DEVNULL)
+        get = ("curl", "-sS", "-m", "5")
+        check(inside(*get, f"http://{GOOD}/host").stdout == GOOD + "\n")
+        r = inside(case.binary, "guard", "up", *ALLOW)
+        check(r.returncode == 0, r)
+        r = inside("ps", "-eo", "uid,args")
+        check("65533 sallyport gate" in r.stdout and
+              "65532 sallyport ledger" in r.stdout, r)
+        r = inside(case.binary, "guard", "status")
+        check(r.returncode == 0, r)
+        r = inside(*get, "http://allowed.test/host")
+        check(r.stdout == "allowed.test\n", r)
+        check(inside(*get, f"http://{GOOD}/host").returncode == 7)
+        r = inside("python3", "-c", TRY, "packet", EVIL, "5556", "eth0")
+        check(r.stdout.startswith("refused"), r)
+        r = inside(case.binary, "guard", "down")
+        check(r.returncode == 0, r)
+        check(inside(*get, f"http://{GOOD}/host").stdout == GOOD + "\n")
     check(not seen_at_evil(case))
 
 
