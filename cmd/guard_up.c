@@ -49,6 +49,7 @@ struct guard {
 	int lock, ready; /* ready: to who waits for us, or -1 */
 	int signal_fd;
 	bool loaded, failed;
+	pid_t raw; /* could send what no rule sees, or 0 */
 };
 
 /* Where the rules are loaded already, that is how it stays. */
@@ -191,19 +192,37 @@ static void remember(struct guard *g)
 	}
 }
 
+/* What sends by such a socket passes no hook of the kernel's. It takes
+ * CAP_NET_RAW. */
+static bool has_xdp(void)
+{
+	AUTO_FD int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	return fd >= 0 || errno != EAFNOSUPPORT;
+}
+
 /* Packet sockets see neither address nor port: they have a rule of their own,
  * or nobody may have them. */
 static void check_packet_sockets(struct guard *g)
 {
-	const pid_t other = g->state.spec.egress ? 0 : guard_raw_user();
+	const pid_t other = guard_raw_user();
 
 	if (!other)
 		return;
-	log_err("this kernel has no hook for packet sockets (Linux 5.16), and "
-		"process %d may have CAP_NET_RAW",
-		(int)other);
-	give_up(g, "packets could pass the rules: drop the capability (docker "
-		   "run --cap-drop NET_RAW)");
+	if (!g->state.spec.egress) {
+		log_err("this kernel has no hook for packet sockets (Linux "
+			"5.16), and process %d may have CAP_NET_RAW",
+			(int)other);
+		give_up(g, "packets could pass the rules: drop the capability "
+			   "(docker run --cap-drop NET_RAW)");
+	}
+	if (!has_xdp())
+		return;
+	g->raw = other;
+	log_warn("process %d may have CAP_NET_RAW, with which it could send by "
+		 "AF_XDP, past all rules: drop it (docker run --cap-drop "
+		 "NET_RAW)",
+		 (int)other);
 }
 
 static void load_rules(struct guard *g)
@@ -239,7 +258,8 @@ static void start_gate(struct guard *g)
 				      .detail = detail };
 	int err;
 
-	snprintf(detail, sizeof(detail), "guard; policy %s",
+	snprintf(detail, sizeof(detail), "guard; %spolicy %s",
+		 g->raw ? "CAP_NET_RAW is in reach, and so AF_XDP; " : "",
 		 g->session.policy_text);
 	w->root = w->bare = true;
 	w->bundle = &g->options.bundle;

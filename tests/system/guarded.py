@@ -167,6 +167,8 @@ import ctypes, os, subprocess, sys, time
 assert ctypes.CDLL(None).unshare(0x10000000|0x40000000|0x20000000|0x20000) == 0
 print("made", flush=True); sys.stdin.readline()
 os.setgid(0); os.setuid(0)
+for cap in sys.argv[1:]:
+    assert ctypes.CDLL(None).prctl(24, int(cap), 0, 0, 0) == 0
 child = os.fork()
 if child == 0:
     for c in ("--make-rprivate /", "-t proc proc /proc", "-t tmpfs run /run"):
@@ -179,8 +181,12 @@ os.waitpid(child, 0)
 class Rootless:
     """Such a container behind this machine, which translates its address."""
 
+    def __init__(self, raw=True):
+        self.raw = raw  # has it CAP_NET_RAW?
+
     def __enter__(self):
-        self.top = subprocess.Popen(["python3", "-c", ROOTLESS], text=True,
+        self.top = subprocess.Popen(["python3", "-c", ROOTLESS,
+                                     *([] if self.raw else ["13"])], text=True,
                                     stdin=subprocess.PIPE,
                                     stdout=subprocess.PIPE)
         assert self.top.stdout.readline() == "made\n"
@@ -208,7 +214,8 @@ class Rootless:
 
     def enter(self, *argv):
         return ["nsenter", "-t", str(self.pid), "-U", "-n", "-m", "-p", "-S",
-                "0", "-G", "0", "env", "HOME=/run", *argv]
+                "0", "-G", "0", "env", "HOME=/run", "setpriv",
+                "--bounding-set", "+all" if self.raw else "-net_raw", *argv]
 
     def __exit__(self, *_):
         os.kill(self.pid, 9)

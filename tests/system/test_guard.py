@@ -727,6 +727,27 @@ def test_in_a_rootless_container(case):
     check(not seen_at_evil(case))
 
 
+def test_capability_of_packets(case):
+    """Who has it could send by AF_XDP: that is said, and recorded."""
+    for raw in True, False:
+        with Rootless(raw) as box:
+            def inside(*argv):
+                return subprocess.run(box.enter(*argv), text=True, timeout=30,
+                                      capture_output=True,
+                                      stdin=subprocess.DEVNULL)
+            r = inside(case.binary, "guard", "up", *ALLOW)
+            check(r.returncode == 0 and ("AF_XDP" in r.stderr) == raw, r)
+            r = inside("sh", "-c", "head -n1 /run/.local/state/sallyport/2*/"
+                       "audit.jsonl")
+            check(("CAP_NET_RAW" in r.stdout) == raw and "guard;" in r.stdout,
+                  r)
+            r = inside("python3", "-c", TRY, "packet", EVIL, "5556", "eth0")
+            check(r.stdout.startswith("refused " + ("105" if raw else "1\n")),
+                  r)
+            check(inside(case.binary, "guard", "down").returncode == 0)
+    check(not seen_at_evil(case))
+
+
 def test_foreground_and_pipes(case):
     """In the background nothing of the caller's is held open; in the
     foreground it stays."""
