@@ -25,6 +25,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/client_options.h"
+#include "cmd/options.h"
 
 #define OK "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
@@ -471,19 +472,18 @@ static void test_publish(void **state)
 
 		"-1:80",     "1.2.3:80:1", "[::1:80:80", "localhost:80:80",
 	};
-	struct endpoint at;
-	uint16_t inside;
+	struct publish_option p;
 	char ip[IP_TEXT_MAX];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-		assert_true(client_publish_parse(good[i].text, &at, &inside));
-		assert_string_equal(ip_format(&at.ip, ip), good[i].ip);
-		assert_int_equal(at.port, good[i].port);
-		assert_int_equal(inside, good[i].inside);
+		assert_true(options_publish(good[i].text, &p));
+		assert_string_equal(ip_format(&p.at.ip, ip), good[i].ip);
+		assert_int_equal(p.at.port, good[i].port);
+		assert_int_equal(p.port, good[i].inside);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		if (client_publish_parse(bad[i], &at, &inside))
+		if (options_publish(bad[i], &p))
 			fail_msg("taken: %s", bad[i]);
 }
 
