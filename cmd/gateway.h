@@ -165,16 +165,4 @@ int gateway_restore(struct gateway *gateway, const struct policy *policy,
 /* Reads the rules back. 0, or -errno and what differs in @reterr. */
 int gateway_verify(struct gateway *gateway, char *reterr, size_t cap);
 
-/* gateway*.c: namespace @ns is the sandbox's, with our sockets in it; and it
- * gets firewall/lock.h's tables. 0 or -errno. */
-int gateway_take_sandbox(struct gateway *gateway, int ns);
-int gateway_lock(struct gateway *gateway, char *reterr, size_t cap);
-/* Nothing leaves by interfaces there that are not ours, not even what packet
- * sockets send. 0 or -errno. */
-int gateway_shut(struct gateway *gateway);
-/* The view of the sandbox's side while an engine is at work there; *@view is
- * taken when that is over. As gateway_verify_links(). */
-int gateway_settle(struct gateway *gateway, struct link_view **view,
-		   char *reterr, size_t cap);
-
 #endif
