@@ -7,6 +7,7 @@
 #include "firewall/lock.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 /* these want stdio.h */
@@ -190,13 +191,13 @@ static int count_cb(const struct nlmsghdr *nlh, void *arg)
 		errno = ENOMEM;
 		return MNL_CB_ERROR;
 	}
-	for (size_t i = 0; i < LOCK_COUNTERS; i++) {
-		if (nftnl_obj_nlmsg_parse(nlh, o) < 0 ||
-		    nftnl_obj_get_u32(o, NFTNL_OBJ_TYPE) !=
-			    NFT_OBJECT_COUNTER ||
-		    strcmp(nftnl_obj_get_str(o, NFTNL_OBJ_TABLE), LOCK_TABLE) !=
-			    0 ||
-		    strcmp(nftnl_obj_get_str(o, NFTNL_OBJ_NAME),
+	/* Once: a second time would leak what the first one found. */
+	const bool ours =
+		nftnl_obj_nlmsg_parse(nlh, o) == 0 &&
+		nftnl_obj_get_u32(o, NFTNL_OBJ_TYPE) == NFT_OBJECT_COUNTER &&
+		strcmp(nftnl_obj_get_str(o, NFTNL_OBJ_TABLE), LOCK_TABLE) == 0;
+	for (size_t i = 0; ours && i < LOCK_COUNTERS; i++) {
+		if (strcmp(nftnl_obj_get_str(o, NFTNL_OBJ_NAME),
 			   lock_counter[i]) != 0)
 			continue;
 		count->packets[i] = nftnl_obj_get_u64(o, NFTNL_OBJ_CTR_PKTS);

@@ -319,3 +319,33 @@ def test_metrics(case):
             capture_output=True, text=True)
         check("application/openmetrics-text; version=1.0.0" in out.stdout and
               out.stdout.endswith("\n# EOF\n"), out)
+
+
+def test_curl(case):
+    """The API's manual, as it is written."""
+    with clients(case) as c:
+        def curl(*args):
+            out = subprocess.run(
+                [*case.drop(), "curl", "-s", "--unix-socket", c.daemon.socket,
+                 *args], text=True, capture_output=True, timeout=60)
+            check(out.returncode == 0, out)
+            return json.loads(out.stdout)
+        all_of_them = "http://localhost/v1/sandboxes"
+        s = curl(all_of_them, "-d", json.dumps({
+            "name": "build", "timeout_s": 3600,
+            "policy": "version: 1\nallow: [allowed.test]\n"}))
+        check(s["state"] == "ready" and s["ends"] - s["made"] <= 3600, s)
+        out = subprocess.run(
+            ["nsenter", "--net=" + s["netns"], "curl", "-s", "-x",
+             "http://198.19.0.1:3128", "http://allowed.test/host"],
+            text=True, capture_output=True, timeout=60)
+        check(out.stdout == "allowed.test\n", out)
+        s = curl("-X", "PUT", all_of_them + "/build/policy", "-d",
+                 '{"policy_name": "agent"}')
+        check(s["policy"]["name"] == "agent", s)
+        check(c.reaches("build", "other.test"))
+        check(not c.reaches("build", "allowed.test"))
+        s = curl("-X", "DELETE", all_of_them + "/build")
+        check(s["held"] == "held" and s["whole"] is True, s)
+        s = curl(all_of_them + "/build")
+        check(s["error"] == "there is no such sandbox", s)

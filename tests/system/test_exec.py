@@ -94,8 +94,8 @@ def test_it_is_in_the_sandbox(case):
         ns, proxy, resolv, uid, *links = out.stdout.splitlines()
         check(ns == f"net:[{inode(daemon.netns)}]", out)
         check(inode("/proc/self/ns/net") != inode(daemon.netns), out)
-        check(proxy == "http://198.19.0.2:3128", out)
-        check(resolv == "nameserver 198.19.0.2", out)
+        check(proxy == "http://198.19.0.1:3128", out)
+        check(resolv == "nameserver 198.19.0.1", out)
         check(int(uid) == USER if case.who == "user" else
               int(uid) > 1900000000, out)
         check([x.split(":")[0].strip() for x in links[2:]] == ["lo"], out)
@@ -170,7 +170,7 @@ def test_environment(case):
                       "env", env=env)
         lines = out.stdout.splitlines()
         check(out.returncode == 0 and "A=b c" in lines, out)
-        check("HTTPS_PROXY=http://198.19.0.2:3128" in lines and
+        check("HTTPS_PROXY=http://198.19.0.1:3128" in lines and
               "evil" not in out.stdout, out)
         for name in ("SSH_AUTH_SOCK", "LD_PRELOAD", "SALLYPORT_SOCKET"):
             check(name not in out.stdout, out)

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from engine import Engine
-from lab import EVIL
+from lab import DNS, EVIL
 
 CONTROL = "/run/sallyport/control.sock"
 
@@ -106,6 +106,9 @@ class Case:
         assert "hello" in got.stdout, got
         self.control = len(self.evil())
         assert self.control
+        self.docker.run("run", "--rm", "box", "timeout", "5", "nslookup",
+                        "control.tunnel.test", DNS, check=False)
+        assert [p for p in self.lab.packets("port 53") if "control." in p]
 
     def stop(self):
         if hasattr(self, "docker"):

@@ -3,7 +3,7 @@
 import subprocess
 
 from engine import leftovers, settle
-from lab import EVIL
+from lab import EVIL, GOOD
 from product import Case, wait  # noqa: F401
 
 LOOPBACK = "nameserver 127.0.0.1\n"
@@ -239,6 +239,78 @@ def test_second_network(case):
             case.remove(c)
         if network == "zz":
             case.docker.run("network", "rm", network)
+
+
+def test_tables_taken_away(case):
+    """By somebody with rights over the namespace: they are put back, and that
+    is recorded."""
+    c = case.container()
+    case.docker.run("network", "connect", "bridge", c)
+    sandbox = case.sandbox(c)
+    for rules in ("flush ruleset", "delete table inet sallyport_lock",
+                  "insert rule inet sallyport_lock out accept"):
+        seen = len(case.findings(sandbox))
+        case.docker.inside(c, "nft", rules)
+        wait(lambda: len(case.findings(sandbox)) > seen, "a finding")
+        rules = case.docker.inside(c, "nft", "list", "ruleset")
+        assert rules.count("table inet sallyport_lock") == 1, rules
+        assert "table netdev sallyport_lock" in rules, rules
+        case.held(c)
+    case.remove(c)
+
+
+def test_connected_later(case):
+    """A container of another network gets ours while it runs: the other one is
+    locked then, for what it said before, too."""
+    c = case.container(network="bridge")
+    assert "hello" in case.fetch(c, GOOD).stdout
+    case.docker.run("network", "connect", "agents", c)
+    assert case.docker.links(c) == ["eth0", "eth1", "lo"]
+    case.held(c)
+    peer = case.docker.inspect(c)["NetworkSettings"]["Networks"]["bridge"][
+        "Gateway"]
+    assert case.docker.sh(c, f"ping -c 1 -W 1 {peer}").returncode
+    case.docker.run("network", "disconnect", "bridge", c)
+    case.held(c)
+    case.remove(c)
+
+
+def test_two_of_ours(case):
+    """A container has one policy."""
+    case.network("second", "-o", "policy=strict")
+    c = case.container()
+    got = case.docker.run("network", "connect", "second", c, check=False)
+    assert got.returncode and "one sallyport network" in got.stderr, got
+    case.held(c)
+    case.remove(c)
+    case.docker.run("create", "--name", "both", "--network", "agents", "box",
+                    "sleep", "1000")
+    case.docker.run("network", "connect", "second", "both")
+    got = case.docker.run("start", "both", check=False)
+    assert got.returncode and "one sallyport network" in got.stderr, got
+    case.remove("both")
+    # One after the other is fine.
+    c = case.container()
+    case.held(c)
+    case.docker.run("network", "disconnect", "agents", c)
+    case.docker.run("network", "connect", "second", c)
+    case.held(c, "other.test", "allowed.test")
+    case.remove(c)
+    case.docker.run("network", "rm", "second")
+
+
+def test_restarted(case):
+    """A new namespace, a new session; in place before it could leave."""
+    c = case.container()
+    was = case.sandbox(c)["session"]
+    case.docker.run("restart", "-t", "0", c)
+    assert case.sandbox(c)["session"] != was
+    case.held(c)
+    case.docker.run("stop", "-t", "0", c)
+    wait(lambda: not case.daemon.sandboxes(), "its end")
+    case.docker.run("start", c)
+    case.held(c)
+    case.remove(c)
 
 
 def test_host_network_is_left(case):
