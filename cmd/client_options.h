@@ -9,8 +9,6 @@
 #include <getopt.h>
 #include <stddef.h>
 
-#include "base/addr.h"
-
 /* One of these options is found in @table by every such command. */
 enum client_option {
 	CLIENT_OPTION_SOCKET = 768,
@@ -54,10 +52,5 @@ const char *client_next_word(struct client_line *line, int argc, char **argv);
  * between and behind options. Returns how many. */
 size_t client_read_line(struct client_line *line, int argc, char **argv,
 			size_t min, size_t max, const char **ret_words);
-
-/* [ADDR:]PORT:PORT, ADDR in brackets if it is IPv6: where we listen (127.0.0.1
- * if nothing is said), and the port inside. */
-bool client_publish_parse(const char *text, struct endpoint *ret_at,
-			  uint16_t *ret_inside);
 
 #endif
