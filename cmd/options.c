@@ -185,11 +185,11 @@ bool options_publish(const char *text, struct publish_option *ret)
 	char at[80], whole[80];
 	int n = inside ? (int)(inside - text) : 0;
 
-	if (!inside || n >= 64)
+	if (!inside || n >= 64 || strlen(inside) > sizeof(":65535") - 1)
 		return false;
 	snprintf(at, sizeof(at), "%s%.*s",
 		 memchr(text, ':', (size_t)n) ? "" : "127.0.0.1:", n, text);
-	snprintf(whole, sizeof(whole), "0.0.0.0:%.8s", inside + 1);
+	snprintf(whole, sizeof(whole), "0.0.0.0%s", inside);
 	if (!endpoint_parse(at, &ret->at.ip, &ret->at.port) ||
 	    !endpoint_parse(whole, &in.ip, &in.port))
 		return false;
