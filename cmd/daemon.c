@@ -211,11 +211,10 @@ static void on_watchdog(evutil_socket_t fd, short what, void *arg)
 static void on_stats(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
-	const size_t n = daemon->count ? daemon->count : 1;
-	const struct timeval next = {
-		.tv_sec = n == 1 ? STATS_S : 0,
-		.tv_usec = n == 1 ? 0 : (suseconds_t)(STATS_S * 1000000 / n),
-	};
+	const size_t us =
+		STATS_S * 1000000 / (daemon->count ? daemon->count : 1);
+	const struct timeval next = { .tv_sec = (time_t)(us / 1000000),
+				      .tv_usec = (suseconds_t)(us % 1000000) };
 
 	(void)fd;
 	(void)what;
@@ -308,7 +307,8 @@ int daemon_main(int argc, char **argv)
 	daemon_restore(&daemon);
 	/* Without it, containers of an engine have no network; nobody else has
 	 * less. */
-	daemon.docker = daemon.config->docker && docker_attach(&daemon) == 0;
+	if (daemon.config->docker || notify_listen_fd("docker") >= 0)
+		daemon.docker = docker_attach(&daemon) == 0;
 	serve(&daemon);
 	loop(&daemon);
 	release(&daemon);

@@ -136,6 +136,18 @@ static int hold(struct docker_endpoint *endpoint, char *reterr, size_t cap)
 	return r;
 }
 
+/* Has the container another link of ours? Its namespace has one gateway, whose
+ * policy it has. */
+static bool has_network(const struct docker_endpoint *endpoint)
+{
+	for (const struct docker_endpoint *i = endpoint->docker->endpoints; i;
+	     i = i->next)
+		if (i != endpoint && i->phase == ENDPOINT_JOINED &&
+		    strcmp(i->key, endpoint->key) == 0)
+			return true;
+	return false;
+}
+
 static bool joinable(const struct docker_endpoint *endpoint,
 		     struct docker_reply *reply)
 {
@@ -176,6 +188,12 @@ void docker_join(struct docker *docker, const json_t *call,
 		return;
 	if (!take_key(call, endpoint)) {
 		docker_refuse(reply, "the engine's call has no SandboxKey");
+		return;
+	}
+	if (has_network(endpoint)) {
+		docker_refuse(
+			reply,
+			"a container has one sallyport network: this one is on another already");
 		return;
 	}
 	if (hold(endpoint, why, sizeof(why)) < 0) {

@@ -20,7 +20,7 @@
 #include "cmd/docker_impl.h"
 #include "cmd/http_server.h"
 
-#define TYPE	  "application/vnd.docker.plugins.v1.2+json"
+#define TYPE "application/vnd.docker.plugins.v1.2+json"
 /* How often we look for containers that are gone: an open() for each. */
 #define LOOK_S 2
 

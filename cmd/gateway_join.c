@@ -12,12 +12,15 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "cmd/gateway.h"
+#include "cmd/gateway_impl.h"
+#include "firewall/lock.h"
 #include "launch/link.h"
 #include "launch/link_view.h"
 
 /* So long an engine may take. */
 #define SETTLE_MS 10000
+/* So often @view is read again, with an engine at work meanwhile. */
+#define SETTLE_READS 50
 
 static int64_t now_ms(void)
 {
@@ -44,14 +47,49 @@ static bool is_done(const struct gateway *g, const struct link_view *view,
 	return link_view_has(view, address) && link_view_has(view, route);
 }
 
+/* Until nothing was told since @view was read: what was told before, such as
+ * our link without its name, must not be taken for a change to it later. */
+static int calm(struct gateway *g, struct link_view **view)
+{
+	const int fd = g->link_watch[SANDBOX_SIDE];
+	char unused[1];
+	int err = 0;
+
+	for (int i = 0; i < SETTLE_READS && !err &&
+			link_view_changed(fd, NULL, unused, sizeof(unused));
+	     i++) {
+		link_view_free(*view);
+		*view = NULL;
+		err = link_view_read(g->sandbox.route, view);
+	}
+	return err;
+}
+
+/* "eth1", or "eth1 and others". */
+static void name_others(const struct gateway *g, char *buf, size_t cap)
+{
+	char name[1][16] = { "" };
+	size_t n = 0;
+
+	if (g->place.tables)
+		(void)link_others(g->sandbox.route, LOCK_GROUP, name, 1, &n);
+	if (n == 0)
+		snprintf(buf, cap, "%zu interfaces are not ours", g->others);
+	else
+		snprintf(buf, cap, "interface %s%s not ours", name[0],
+			 n == 1 ? " is" : " and others are");
+}
+
 int gateway_settle(struct gateway *g, struct link_view **view, char *reterr,
 		   size_t cap)
 {
 	const bool late = now_ms() >= g->settle_end_ms;
 	const size_t before = g->others;
 	uint32_t index = 0;
-	int err = link_peer(g->sandbox.route, g->ns.fd, g->ifindex, &index);
+	int err = calm(g, view);
 
+	if (!err)
+		err = link_peer(g->sandbox.route, g->ns.fd, g->ifindex, &index);
 	if (err && err != -ENODEV) {
 		snprintf(reterr, cap, "our link can't be looked for: %s",
 			 strerror(-err));
@@ -66,7 +104,7 @@ int gateway_settle(struct gateway *g, struct link_view **view, char *reterr,
 		g->view[SANDBOX_SIDE] = STEAL(*view);
 	}
 	if (g->others > before) {
-		snprintf(reterr, cap, "%zu interfaces are not ours", g->others);
+		name_others(g, reterr, cap);
 		return g->place.tables ? 1 : -EBADMSG;
 	}
 	if (late && err) {

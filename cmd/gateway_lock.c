@@ -3,11 +3,12 @@
  * gateway_lock.c - the tables that keep a sandbox in where its namespace is an
  * engine's, which may connect it to other networks (firewall/lock.h).
  */
+#include <errno.h>
 #include <stdio.h>
 
 #include "base/cleanup.h"
 #include "cmd/docker_lock.h"
-#include "cmd/gateway.h"
+#include "cmd/gateway_impl.h"
 #include "firewall/lock.h"
 
 int gateway_lock(struct gateway *g, char *reterr, size_t cap)
@@ -29,13 +30,19 @@ int gateway_verify_lock(struct gateway *g, char *reterr, size_t cap)
 	char why[200] = "";
 	int err;
 
-	if (!g->lock || lock_verify(g->lock, &spec, reterr, cap) == 0)
+	if (!g->lock)
 		return 0;
-	err = gateway_lock(g, why, sizeof(why));
-	if (!err)
-		return 1;
-	snprintf(reterr, cap, "%s", why);
-	return err;
+	err = lock_verify(g->lock, &spec, reterr, cap);
+	if (err && gateway_lock(g, why, sizeof(why))) {
+		snprintf(reterr, cap, "%s", why);
+		return -EPERM;
+	}
+	/* Whoever took the tables away may have opened these, too. */
+	if (g->others && gateway_shut(g)) {
+		snprintf(reterr, cap, "other networks can't be shut out");
+		return -EPERM;
+	}
+	return err ? 1 : 0;
 }
 
 int gateway_shut(struct gateway *g)

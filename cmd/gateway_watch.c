@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cmd/gateway.h"
+#include "cmd/gateway_impl.h"
 #include "firewall/watch.h"
 #include "launch/link_view.h"
 
@@ -31,6 +31,13 @@ static bool only_told(const struct gateway *g, size_t side)
 	return side == SANDBOX_SIDE && g->place.tables;
 }
 
+static size_t others_of(const struct link_view *view)
+{
+	const size_t n = link_view_interfaces(view);
+
+	return n > INTERFACES ? n - INTERFACES : 0;
+}
+
 static int watch_side(struct gateway *g, size_t side, char *reterr, size_t cap)
 {
 	int err;
@@ -48,7 +55,7 @@ static int watch_side(struct gateway *g, size_t side, char *reterr, size_t cap)
 	if (link_view_interfaces(g->view[side]) == INTERFACES)
 		return 0;
 	if (only_told(g, side)) {
-		g->others = link_view_interfaces(g->view[side]) - INTERFACES;
+		g->others = others_of(g->view[side]);
 		err = gateway_shut(g);
 		if (err)
 			snprintf(reterr, cap, "shutting other networks: %s",
@@ -90,6 +97,7 @@ static int verify_side(struct gateway *g, size_t side, char *reterr, size_t cap)
 		/* Told once; from here on it is so. */
 		struct link_view *was = g->view[side];
 
+		g->others = others_of(view);
 		g->view[side] = view;
 		view = was;
 		err = 1;

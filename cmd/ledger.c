@@ -449,7 +449,8 @@ int ledger_main(void)
 	r = ledger_start(&ledger.log);
 	if (r == 0)
 		r = serve(&ledger);
-	if (r < 0)
+	/* A warden that gave up before there was a log says why itself. */
+	if (r < 0 && r != -ECANCELED)
 		log_err("the log is lost: %s", strerror(-r));
 	ledger_log_free(&ledger.log);
 	return r < 0 ? 1 : 0;

@@ -37,7 +37,7 @@ static int take_start(struct ledger_log *log)
 	int r = msg_recv(CHILD_SOCKET, &msg, 0);
 
 	if (r != 1)
-		return r < 0 ? r : -EPROTO;
+		return r < 0 ? r : -ECANCELED;
 	if (msg.type != MSG_LEDGER_START) {
 		close_fd(&msg.fd);
 		return -EPROTO;

@@ -35,9 +35,8 @@ static const char help_text[] =
 	"needed\n"
 	"                    where several are running, or one with --log\n"
 	"  --json            the result as JSON\n"
-	"  --running         only say which session it is, if it answers: for "
-	"health\n"
-	"                    checks\n"
+	"  --running         only say which one it is, if it answers: for "
+	"health checks\n"
 	"  --daemon          not a session: the daemon reads its configuration "
 	"and the\n"
 	"                    policies that it names; with SANDBOX, that one "
@@ -62,6 +61,7 @@ struct search {
 	const char *wanted; /* NULL: any */
 	struct found at[FOUND_MAX];
 	size_t n;
+	bool running; /* only asked which one it is */
 };
 
 /* The value of @key in "ok\nkey value\n...", or "". */
@@ -246,8 +246,6 @@ static int print_running(const struct found *found, bool as_json)
 	char buf[VALUE_MAX * 8 * 3];
 	struct json j = json_of(buf, sizeof(buf));
 
-	if (!found)
-		die(EXIT_SALLYPORT, "no session is running");
 	if (!as_json) {
 		put_line(stdout, found->id);
 		put_line(stdout, " ");
@@ -265,7 +263,7 @@ static int print_running(const struct found *found, bool as_json)
 }
 
 struct line {
-	bool json, daemon, running;
+	bool json, daemon;
 	const char *socket;
 };
 
@@ -281,10 +279,10 @@ static void parse(int argc, char **argv, struct search *search,
 			line->json = true;
 		else if (strcmp(argv[i], "--daemon") == 0)
 			line->daemon = true;
-		else if (strcmp(argv[i], "--running") == 0)
-			line->running = true;
 		else if (strcmp(argv[i], "--socket") == 0 && i + 1 < argc)
 			line->socket = argv[++i];
+		else if (strcmp(argv[i], "--running") == 0)
+			search->running = true;
 		else if (*argv[i] == '-' || search->wanted)
 			die(EXIT_SALLYPORT,
 			    "what is %s\nTry `sallyport reload --help`.",
@@ -307,10 +305,12 @@ int reload_main(int argc, char **argv)
 	parse(argc, argv, &search, &line);
 	if (!line.daemon)
 		found = find(&search, line.socket);
-	if (line.running)
-		return print_running(found, line.json);
+	if (!found && search.running)
+		die(EXIT_SALLYPORT, "no session is running");
 	if (!found)
 		return reload_daemon(line.socket, search.wanted, line.json);
+	if (search.running)
+		return print_running(found, line.json);
 	err = control_ask(found->dir, "reload", RELOAD_MS, reply);
 	if (err)
 		die(EXIT_SALLYPORT, "%s does not answer: %s", found->id,

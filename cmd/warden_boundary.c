@@ -31,6 +31,7 @@
 #include "firewall/watch.h"
 
 #define LOOK_S	   2
+#define TOLD_MS	   1000
 #define DIFFER_MAX 480
 
 /* --- what is told -------------------------------------------------------- */
@@ -87,12 +88,14 @@ static void find_change(struct warden *w, const struct watch_change *by,
 	record_by(w, EVENT_FINDING, by, text);
 }
 
+/* The kernel tells of a commit after it can be seen, later still where the
+ * machine is busy. There is no gate meanwhile: nobody is kept waiting. */
 static bool more_changes(const struct warden *w)
 {
 	struct pollfd ready = { .fd = w->gateway->rules_watch,
 				.events = POLLIN };
 
-	return poll(&ready, 1, 0) > 0;
+	return poll(&ready, 1, TOLD_MS) > 0;
 }
 
 static void put_back(struct warden *w, const struct watch_change *by)

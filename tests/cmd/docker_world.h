@@ -238,7 +238,7 @@ daemon_config_policy(const struct daemon_config *config, const char *name)
 
 int docker_netns_open(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }

@@ -318,6 +318,10 @@ static void test_delete_early(void **arg)
 	}
 }
 
+#define ADDRESS6                                        \
+	"\"Interface\":{\"Address\":\"172.30.0.2/16\"," \
+	"\"AddressIPv6\":\"fd00::2/64\"}"
+
 static void test_addresses(void **arg)
 {
 	static const char *const bad[] = {
@@ -329,8 +333,7 @@ static void test_addresses(void **arg)
 		"\"Interface\":{\"Address\":\"172.30.0.1/16\"}",
 		"\"Interface\":{\"Address\":\"fd00::2/64\"}",
 		"\"Interface\":{\"Address\":7}",
-		"\"Interface\":{\"Address\":\"172.30.0.2/16\","
-		"\"AddressIPv6\":\"fd00::2/64\"}",
+		ADDRESS6,
 	};
 
 	(void)arg;

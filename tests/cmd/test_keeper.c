@@ -20,6 +20,24 @@
 
 static const struct ip usual = { .len = 4, .byte = { 198, 19, 0, 1 } };
 
+/* Is the log whole, and of that key? */
+static int verify(const struct rig *rig)
+{
+	char key[128];
+	char *argv[] = { (char[]){ "verify" },	      (char[]){ "-q" },
+			 (char[]){ "--key" },	      key,
+			 (char *)(uintptr_t)rig->log, NULL };
+	pid_t pid;
+	int status;
+
+	snprintf(key, sizeof(key), "%s/" SIGNING_VKEY, rig_dir);
+	pid = fork();
+	if (pid == 0)
+		_exit(verify_main(5, argv));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 static void test_serves(void **state)
 {
 	AUTO_FD int leases = leases_new();
@@ -69,6 +87,7 @@ static void test_serves(void **state)
 	has(&rig, "exit status 0 (it was removed)");
 	AUTO_FREE char *receipt = read_log(&rig, "receipt.dsse.json");
 	assert_true(strlen(receipt) > 100);
+	assert_int_equal(verify(&rig), 0);
 	/* The link has gone, the namespace has not. */
 	uint32_t index;
 	assert_int_equal(link_index(ns.route, "eth0", &index), -ENODEV);
@@ -118,6 +137,53 @@ static void test_policy(void **state)
 	assert_int_equal(said.keep_done.status, -EALREADY);
 	assert_int_equal(rig_end(&rig).whole, 1);
 	has(&rig, "the policy was not reloaded");
+	netns_close(&ns);
+}
+
+/* The children of @pid: at most two. */
+static size_t children(pid_t pid, pid_t *ret)
+{
+	char path[64];
+	size_t n = 0;
+	int child;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid,
+		 (int)pid);
+	AUTO_FILE FILE *file = fopen(path, "re");
+	while (file && n < 2 && fscanf(file, "%d", &child) == 1)
+		ret[n++] = child;
+	return n;
+}
+
+/* Another gate takes up where it was. */
+static void test_gate_dies(void **state)
+{
+	AUTO_FD int leases = leases_new();
+	struct msg_keep_counts counts;
+	struct netns ns;
+	pid_t pid[2];
+	struct rig rig;
+	struct ip ip;
+
+	(void)state;
+	assert_int_equal(netns_create(&ns, NULL, NULL, NULL, NULL), 0);
+	rig_start(&rig, "gate");
+	rig_spawn(&rig, ALLOWS("good.example"), leases, ns.fd);
+	rig_ready(&rig);
+	/* The ledger was started first. */
+	assert_int_equal(children(rig.keeper.pid, pid), 2);
+	assert_int_equal(kill(pid[1], SIGKILL), 0);
+	do {
+		serve_world(-1, 0, 20);
+		counts = rig_counts(&rig);
+	} while (!counts.gate_restarts);
+	assert_int_equal(counts.gate_restarts, 1);
+	assert_int_equal(ask(ns.fd, &usual, "good.example", &ip), 0);
+	/* Nothing can be recorded any more: it is told, and it ends. */
+	assert_int_equal(kill(pid[0], SIGKILL), 0);
+	hear(&rig, MSG_KEEP_FAILED);
+	assert_int_equal(hear(&rig, MSG_KEEP_ENDED).keep_ended.receipt, 0);
+	assert_int_equal(exit_status(&rig), EXIT_SALLYPORT);
 	netns_close(&ns);
 }
 
@@ -196,21 +262,6 @@ static bool gone(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	AUTO_FILE FILE *file = fopen(path, "re");
 	return !file || fscanf(file, "%*d %*s %c", &state) != 1 || state == 'Z';
-}
-
-/* The children of @pid: at most two. */
-static size_t children(pid_t pid, pid_t *ret)
-{
-	char path[64];
-	size_t n = 0;
-	int child;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid,
-		 (int)pid);
-	AUTO_FILE FILE *file = fopen(path, "re");
-	while (file && n < 2 && fscanf(file, "%d", &child) == 1)
-		ret[n++] = child;
-	return n;
 }
 
 /* Within two seconds nobody and nothing is left. */
@@ -442,6 +493,40 @@ static void engines_start(struct rig *rig, const char *name, bool tables)
 	snprintf(rig->start.boundary, sizeof(rig->start.boundary), "docker");
 }
 
+/* By who is root in the container, and may do so. */
+static int flush_tables(const struct netns *box)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		if (setns(box->fd, CLONE_NEWNET) < 0)
+			_exit(1);
+		execlp("nft", "nft", "flush", "ruleset", NULL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* The container runs, and the daemon is a new one: so the keeper puts the link
+ * there, beside what there is. */
+static void adopt_box(struct rig *rig, const struct netns *box, int leases)
+{
+	struct ip ip;
+
+	rig->start.link = KEEP_LINK_OWN;
+	snprintf(rig->start.ifname, sizeof(rig->start.ifname), "eth0");
+	rig_spawn(rig, ALLOWS("good.example"), leases, box->fd);
+	rig_ready(rig);
+	assert_int_equal(ask(box->fd, &rig->start.gateway, "good.example", &ip),
+			 0);
+	serve_world(-1, 0, 1200);
+	assert_int_equal(rig_counts(rig).held, BOUNDARY_HELD);
+	assert_int_equal(rig_end(rig).receipt, 1);
+	has(rig, "interfaces that are not ours");
+}
+
 static void test_join(void **state)
 {
 	const bool tables = *(const bool *)*state;
@@ -475,6 +560,7 @@ static void test_join(void **state)
 	counts = rig_counts(&rig);
 	assert_int_equal(counts.foreign_changes, 0);
 	assert_int_equal(counts.held, BOUNDARY_HELD);
+	assert_true(time(NULL) * 1000 - (int64_t)counts.checkpoint_ms < 60000);
 	/* The engine connects it to another network. */
 	assert_int_equal(link_veth(box.route, "eth1",
 				   tables ? "far-tables" : "far", world.fd),
@@ -489,11 +575,17 @@ static void test_join(void **state)
 		counts = rig_counts(&rig);
 		assert_true(counts.foreign_changes > 0);
 		assert_int_equal(echo(flow, 100), 100);
-		assert_int_equal(rig_end(&rig).held, BOUNDARY_HELD);
+		assert_int_equal(counts.held, BOUNDARY_HELD);
+		assert_int_equal(flush_tables(&box), 0);
+		serve_world(-1, 0, 1500);
+		assert_int_equal(rig_end(&rig).held, BOUNDARY_RESTORED);
 		has(&rig, "links were changed");
 		has(&rig, "eth1");
+		has(&rig, "the sandbox's tables were put back");
 	}
 	assert_int_equal(if_nametoindex("spt0"), 0);
+	if (tables)
+		adopt_box(&rig, &box, leases);
 	netns_close(&box);
 }
 
@@ -527,6 +619,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_serves),
 		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_gate_dies),
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_end_of_daemon),

@@ -265,6 +265,9 @@ def life(machine):
         pid in descendants(builder) for pid in keepers), keepers)
     machine.kill()
     machine.builders.pop(0).wait(60)
+    end = time.monotonic() + 5
+    while time.monotonic() < end and not all(map(is_over, keepers)):
+        time.sleep(0.05)
     check("a killed daemon takes its builder and keepers along", all(
         is_over(pid) for pid in [builder, *keepers]))
     machine.start()

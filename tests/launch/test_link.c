@@ -301,12 +301,41 @@ static void test_watch(void **state)
 
 #define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* Known by its other end, not by its name. */
+static void test_peer(void **state)
+{
+	struct pair *p = *state;
+	uint32_t ours, decoy, found = 0;
+	struct netns third;
+
+	assert_int_equal(netns_create(&third, NULL, NULL, NULL, NULL), 0);
+	/* The same indices, the other way round, in another namespace. */
+	assert_int_equal(link_veth(p->here.route, "sp0", "a", p->there.fd), 0);
+	assert_int_equal(link_veth(third.route, "sp0", "b", p->there.fd), 0);
+	assert_int_equal(link_index(p->here.route, "sp0", &ours), 0);
+	assert_int_equal(link_index(third.route, "sp0", &decoy), 0);
+	assert_int_equal(ours, decoy);
+	assert_int_equal(link_peer(p->there.route, p->here.fd, ours, &found),
+			 0);
+	assert_int_equal(link_index(p->there.route, "a", &decoy), 0);
+	assert_int_equal(found, decoy);
+	assert_int_equal(link_peer(p->there.route, third.fd, ours, &found), 0);
+	assert_int_equal(link_index(p->there.route, "b", &decoy), 0);
+	assert_int_equal(found, decoy);
+	assert_int_equal(
+		link_peer(p->there.route, p->here.fd, ours + 7, &found),
+		-ENODEV);
+	assert_int_equal(link_peer(third.route, p->here.fd, ours, &found),
+			 -ENODEV);
+	netns_close(&third);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PAIR_TEST(test_veth),		PAIR_TEST(test_errors),
 		PAIR_TEST(test_local_delivery), PAIR_TEST(test_prefixes),
-		PAIR_TEST(test_watch),
+		PAIR_TEST(test_watch),		PAIR_TEST(test_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

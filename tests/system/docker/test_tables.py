@@ -5,6 +5,7 @@ a few lines, and the daemon's own watcher.
 The first network is not locked. It shows that the engine does leak where these
 tests look: otherwise their silence would mean nothing."""
 import os
+import subprocess
 import time
 
 from driver import Driver
@@ -134,6 +135,18 @@ def test_first_breath(case):
             got = case.docker.run("run", "--rm", "--network", "agents", "box",
                                   "nslookup", name)
             assert "198.51.100.7" in got.stdout, got
+        # And with the machine busy.
+        busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
+                for _ in range(3 * len(os.sched_getaffinity(0)))]
+        try:
+            names += [case.name() for _ in range(4)]
+            for name in names[-4:]:
+                case.docker.run("run", "--rm", "--network", "agents", "box",
+                                "nslookup", name)
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
         leaked = [name for name in names if case.lab.asked(name)]
         assert not leaked, leaked
     case.lab.resolv(LOOPBACK)
