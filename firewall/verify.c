@@ -135,7 +135,7 @@ static int verify_published(struct nft *nft, const struct ruleset_link *links,
 	struct canon want = { 0 }, found = { 0 };
 	int r = -EINTR;
 
-	for (int tries = 0; r == -EINTR && tries < RETRIES; tries++) {
+	for (int tries = 0; r == -EINTR && tries < DUMP_RETRIES; tries++) {
 		canon_free(&found);
 		r = read_elements(nft, &found, SET_PUBLISHED, false);
 	}
