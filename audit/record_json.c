@@ -112,7 +112,10 @@ static void put_connection(struct json *j, const struct audit_event *event)
 	if (event->flow)
 		json_text(j, "uid", decimal_format(event->flow, uid));
 	text(j, "protocol_name", protocol, 32);
-	json_members(j, "\"direction\":\"Outbound\",\"direction_id\":2");
+	json_members(j,
+		     event->door == DOOR_PUBLISHED
+			     ? "\"direction\":\"Inbound\",\"direction_id\":1"
+			     : "\"direction\":\"Outbound\",\"direction_id\":2");
 	json_close(j, '}');
 }
 

@@ -72,11 +72,18 @@ static void say_outcome(struct out *out, const struct audit_event *event)
 	}
 }
 
+static void say_connection(struct out *out, const struct audit_event *event)
+{
+	out_text(out, event->door == DOOR_PUBLISHED
+			      ? "Connection from outside to "
+			      : "Connection to ");
+}
+
 static void say_traffic(struct out *out, const struct audit_event *event)
 {
 	bool ended = event->kind == EVENT_FLOW_CLOSE;
 
-	out_text(out, "Connection to ");
+	say_connection(out, event);
 	say_place(out, event);
 	if (ended && !event->verdict.allow &&
 	    record_cuts(event->verdict.reason)) {
@@ -124,7 +131,7 @@ static void say_request(struct out *out, const struct audit_event *event)
 		say(out, event->method ? event->method : "?", 64);
 		out_text(out, " request to ");
 	} else {
-		out_text(out, "Connection to ");
+		say_connection(out, event);
 	}
 	say_place(out, event);
 	out_text(out, " ");

@@ -120,7 +120,11 @@ static struct tally_row key_of(const struct audit_event *event)
 	if (!host || !*host)
 		host = ip_format(&event->dst_ip, ip);
 	memset(&key, 0, sizeof(key)); /* it goes over a socket: no padding */
-	copy(key.host, host, sizeof(key.host));
+	if (event->door == DOOR_PUBLISHED && event->rule_text)
+		snprintf(key.host, sizeof(key.host), "published %.200s",
+			 event->rule_text);
+	else
+		copy(key.host, host, sizeof(key.host));
 	copy(key.rule, event->rule ? event->rule : "", sizeof(key.rule));
 	key.allow = event->verdict.allow;
 	key.reason = (uint16_t)event->verdict.reason;

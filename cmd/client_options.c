@@ -72,26 +72,3 @@ size_t client_read_line(struct client_line *line, int argc, char **argv,
 		client_bad_line(line, "the name of a sandbox is missing", NULL);
 	return n;
 }
-
-bool client_publish_parse(const char *text, struct endpoint *ret_at,
-			  uint16_t *ret_inside)
-{
-	const char *colon = strrchr(text, ':');
-	char at[IP_TEXT_MAX + 16], inside[32];
-	struct ip any;
-	int len;
-
-	if (!colon)
-		return false;
-	/* A port alone is one of loopback: nobody else is let in unasked. */
-	len = snprintf(at, sizeof(at), "%s%.*s",
-		       memchr(text, ':', (size_t)(colon - text)) ? ""
-								 : "127.0.0.1:",
-		       (int)(colon - text), text);
-	if (len < 0 || (size_t)len >= sizeof(at))
-		return false;
-	len = snprintf(inside, sizeof(inside), "127.0.0.1%s", colon);
-	return len > 0 && (size_t)len < sizeof(inside) &&
-	       endpoint_parse(at, &ret_at->ip, &ret_at->port) &&
-	       endpoint_parse(inside, &any, ret_inside);
-}

@@ -55,9 +55,4 @@ const char *client_next_word(struct client_line *line, int argc, char **argv);
 size_t client_read_line(struct client_line *line, int argc, char **argv,
 			size_t min, size_t max, const char **ret_words);
 
-/* [ADDR:]PORT:PORT, ADDR in brackets if it is IPv6: where we listen (127.0.0.1
- * if nothing is said), and the port inside. */
-bool client_publish_parse(const char *text, struct endpoint *ret_at,
-			  uint16_t *ret_inside);
-
 #endif

@@ -35,6 +35,8 @@ int policy_main(int argc, char **argv);
 
 /* Children, started by launch/child.h. */
 int keeper_main(int argc, char **argv);
+/* Started by systemd; see cmd/builder.c. */
+int builder_main(int argc, char **argv);
 int gate_main(int argc, char **argv);
 int ledger_main(void);
 

@@ -63,15 +63,14 @@ static const char *const more_help[] = { policy_options_help,
 static void add_publish(struct create *c, const char *text)
 {
 	char ip[IP_TEXT_MAX];
-	struct endpoint at;
-	uint16_t inside;
+	struct publish_option p;
 
-	if (!client_publish_parse(text, &at, &inside))
+	if (!options_publish(text, &p))
 		client_bad_line(&c->line, "not [ADDR:]PORT:PORT:", text);
 	if (json_array_append_new(c->publish,
 				  json_pack("{s:s, s:i, s:i}", "address",
-					    ip_format(&at.ip, ip), "port",
-					    at.port, "inside", inside)))
+					    ip_format(&p.at.ip, ip), "port",
+					    p.at.port, "inside", p.port)))
 		die(EXIT_SALLYPORT, "out of memory");
 }
 

@@ -24,6 +24,7 @@
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_notify.h"
 #include "cmd/docker.h"
+#include "cmd/rights.h"
 #include "cmd/session.h"
 
 /* Each sandbox is asked for its counts that often, one after the other. */
@@ -58,6 +59,17 @@ static void read_config(struct daemon *daemon)
 			       &daemon->config, &why))
 		die(EXIT_SALLYPORT, "%s", why.text);
 	daemon_find_group(daemon);
+}
+
+/* $SALLYPORT_BUILDER: who has the rights that we then don't need. */
+static void find_builder(void)
+{
+	const char *path = getenv("SALLYPORT_BUILDER");
+	int err = path && *path ? rights_ask(path) : 0;
+
+	if (err)
+		die(EXIT_SALLYPORT, "the builder at %s: %s", path,
+		    strerror(-err));
 }
 
 /* Two would fight for one name each. */
@@ -199,11 +211,10 @@ static void on_watchdog(evutil_socket_t fd, short what, void *arg)
 static void on_stats(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
-	const size_t n = daemon->count ? daemon->count : 1;
-	const struct timeval next = {
-		.tv_sec = n == 1 ? STATS_S : 0,
-		.tv_usec = n == 1 ? 0 : (suseconds_t)(STATS_S * 1000000 / n),
-	};
+	const size_t us =
+		STATS_S * 1000000 / (daemon->count ? daemon->count : 1);
+	const struct timeval next = { .tv_sec = (time_t)(us / 1000000),
+				      .tv_usec = (suseconds_t)(us % 1000000) };
 
 	(void)fd;
 	(void)what;
@@ -287,6 +298,7 @@ int daemon_main(int argc, char **argv)
 	lock(&daemon);
 	make_dirs(&daemon);
 	raise_limits(&daemon);
+	find_builder();
 	daemon.last = &daemon.first;
 	daemon.base = event_base_new();
 	if (!daemon.base)

@@ -19,21 +19,12 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
-#include "launch/owned.h"
-#include "launch/pin.h"
+#include "cmd/rights.h"
 
 #define END_S	  30
 #define KILLER_NS 3
 
 /* --- who runs inside ----------------------------------------------------- */
-
-static _Noreturn void kill_them(int ns)
-{
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(ns, KILLER_NS) < 0 ||
-	    syscall(SYS_close_range, KILLER_NS + 1, ~0U, 0) < 0)
-		_exit(1);
-	_exit(sandbox_kill_all(KILLER_NS) < 0);
-}
 
 void box_drop_killer(struct box *box)
 {
@@ -47,15 +38,11 @@ void box_drop_killer(struct box *box)
 static void on_killed(evutil_socket_t fd, short what, void *arg)
 {
 	struct box *box = arg;
-	int status = -1;
 
 	(void)fd;
 	(void)what;
-	waitpid(box->killer, &status, 0);
-	if (status)
-		log_err("%s: somebody inside does not die; there is no way out "
-			"any more",
-			box->sandbox.spec.name);
+	/* A builder's is not ours to bury. It says itself what went wrong. */
+	waitpid(box->killer, NULL, 0);
 	box_drop_killer(box);
 	daemon_kick(box->daemon);
 }
@@ -65,15 +52,17 @@ static void on_killed(evutil_socket_t fd, short what, void *arg)
 void box_kill_inside(struct box *box)
 {
 	const struct daemon_sandbox *s = &box->sandbox;
-	AUTO_FD int ns = s->spec.docker || !*s->netns ? -1 : pin_open(s->netns);
+	int err;
 
-	if (ns < 0)
+	if (s->spec.docker || !*s->netns)
 		return;
-	box->killer = fork();
-	if (box->killer == 0)
-		kill_them(ns);
-	if (box->killer > 0)
-		box->killer_fd = (int)syscall(SYS_pidfd_open, box->killer, 0);
+	err = rights_kill(box->daemon->options.run, s->spec.name, &box->killer,
+			  &box->killer_fd);
+	if (err == -ENOENT)
+		return;
+	if (err)
+		log_err("%s: what runs inside can't be killed: %s",
+			s->spec.name, strerror(-err));
 	if (box->killer_fd >= 0)
 		box->killed = event_new(box->daemon->base, box->killer_fd,
 					EV_READ | EV_PERSIST, on_killed, box);
@@ -90,19 +79,11 @@ void box_kill_inside(struct box *box)
 
 void daemon_drop_pins(const struct daemon *daemon, const char *name)
 {
-	static const char *const below[] = { "netns", "user" };
-	char path[PATH_MAX];
+	int err = rights_drop(daemon->options.run, name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
-		int err = -ENAMETOOLONG;
-
-		if (snprintf(path, sizeof(path), "%s/%s/%s",
-			     daemon->options.run, below[i],
-			     name) < (int)sizeof(path))
-			err = pin_drop(path);
-		if (err && err != -ENOENT)
-			log_err("%s: %s", path, strerror(-err));
-	}
+	if (err)
+		log_err("%s: its namespace keeps its name: %s", name,
+			strerror(-err));
 }
 
 bool box_is_over(const struct box *box)

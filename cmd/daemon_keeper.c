@@ -12,12 +12,10 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,9 +23,8 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "launch/child.h"
+#include "cmd/rights.h"
 
-#define ENV_MAX 32
 /* A turn of the loop: others want one, too. */
 #define MESSAGES_A_TURN 32
 
@@ -44,54 +41,10 @@ struct keeper {
 
 /* --- the process --------------------------------------------------------- */
 
-static bool is_kept(const char *variable)
-{
-	static const char *const kept[] = { "SALLYPORT_", "ASAN_OPTIONS=",
-					    "UBSAN_OPTIONS=", "PATH=" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-		if (strncmp(variable, kept[i], strlen(kept[i])) == 0)
-			return true;
-	return false;
-}
-
-/* Between fork and exec: a process with our memory and one thread. */
-static _Noreturn void become(pid_t parent, int sock, int errors)
-{
-	char *argv[] = { (char[]){ "sallyport" }, (char[]){ "keeper" }, NULL };
-	char *env[ENV_MAX];
-	size_t n = 0;
-	sigset_t none;
-	int null;
-
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		_exit(125);
-	for (char **e = environ; e && *e && n < ENV_MAX - 1; e++)
-		if (is_kept(*e))
-			env[n++] = *e;
-	env[n] = NULL;
-	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Out of the way of the four that it gets. */
-	sock = fcntl(sock, F_DUPFD_CLOEXEC, 10);
-	errors = fcntl(errors, F_DUPFD_CLOEXEC, 10);
-	null = open("/dev/null", O_RDWR);
-	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
-	    dup2(errors, 2) < 0 || dup2(sock, CHILD_SOCKET) < 0 ||
-	    fcntl(CHILD_SOCKET, F_SETFD, 0) < 0 ||
-	    syscall(SYS_close_range, CHILD_SOCKET + 1, ~0U, 0) < 0)
-		_exit(125);
-	execve("/proc/self/exe", argv, env);
-	_exit(125);
-}
-
 static int spawn(struct keeper *keeper)
 {
 	AUTO_FD int errors = -1, sock = -1;
 	int pair[2], out[2];
-	pid_t parent = getpid();
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
@@ -104,13 +57,7 @@ static int spawn(struct keeper *keeper)
 	if (fcntl(keeper->sock, F_SETFL, O_NONBLOCK) < 0 ||
 	    fcntl(keeper->errors, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
-	keeper->pid = fork();
-	if (keeper->pid == 0)
-		become(parent, sock, errors);
-	if (keeper->pid < 0)
-		return -errno;
-	keeper->pidfd = (int)syscall(SYS_pidfd_open, keeper->pid, 0);
-	return keeper->pidfd < 0 ? -errno : 0;
+	return rights_keeper(sock, errors, &keeper->pid, &keeper->pidfd);
 }
 
 static void drop_event(struct event **event)
@@ -134,9 +81,9 @@ static void drop(struct keeper *keeper)
 
 void keeper_kill(struct keeper *keeper)
 {
-	/* Not yet waited for: the pid is still its own. */
-	if (keeper && keeper->pid > 0)
-		kill(keeper->pid, SIGKILL);
+	/* Not by its pid: it may be a child of our builder, and long dead. */
+	if (keeper && keeper->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, keeper->pidfd, SIGKILL, NULL, 0);
 }
 
 void keeper_free(struct keeper *keeper)
@@ -239,10 +186,14 @@ static void on_said(evutil_socket_t fd, short what, void *arg)
 }
 
 /* A word for how it ended, where it had none itself. */
-static void describe(struct keeper *keeper, int status)
+static void describe(struct keeper *keeper, bool ours, int status)
 {
 	if (*keeper->last)
 		return;
+	if (!ours) {
+		snprintf(keeper->last, sizeof(keeper->last), "its keeper died");
+		return;
+	}
 	if (WIFSIGNALED(status))
 		snprintf(keeper->last, sizeof(keeper->last),
 			 "its keeper was killed by signal %d",
@@ -257,6 +208,7 @@ static void on_died(evutil_socket_t fd, short what, void *arg)
 {
 	struct keeper *keeper = arg;
 	int status = 0;
+	bool ours;
 
 	(void)fd;
 	(void)what;
@@ -266,9 +218,10 @@ static void on_died(evutil_socket_t fd, short what, void *arg)
 	for (int i = 0; i < 16 && take_errors(keeper) > 0; i++)
 		;
 	end_line(keeper);
-	waitpid(keeper->pid, &status, 0);
+	/* That of a builder is not ours to bury. */
+	ours = waitpid(keeper->pid, &status, 0) == keeper->pid;
 	keeper->pid = -1;
-	describe(keeper, status);
+	describe(keeper, ours, status);
 	keeper->calls->died(keeper->arg, keeper->last);
 	drop(keeper);
 }

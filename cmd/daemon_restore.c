@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
-#include "launch/owned.h"
+#include "cmd/rights.h"
 #include "launch/pin.h"
 
 static void collect(struct daemon *daemon, const char *name, const char *why)
@@ -71,11 +71,7 @@ static void sweep_pins(struct daemon *daemon, const char *below)
 		if (!daemon_name_ok(entry->d_name) ||
 		    daemon_find(daemon, entry->d_name))
 			continue;
-		snprintf(path, sizeof(path), "%s/netns/%s", daemon->options.run,
-			 entry->d_name);
-		AUTO_FD int ns = pin_open(path);
-		if (ns >= 0)
-			sandbox_kill_all(ns);
+		rights_kill_now(daemon->options.run, entry->d_name);
 		collect(daemon, entry->d_name, "a namespace without a state");
 	}
 	if (dir)

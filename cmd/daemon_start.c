@@ -19,8 +19,8 @@
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_metrics.h"
+#include "cmd/rights.h"
 #include "cmd/warden_give.h"
-#include "launch/owned.h"
 #include "launch/pin.h"
 
 /* Starting ones are work for all processors; others have sandboxes that
@@ -81,35 +81,30 @@ int box_policy(const struct box *box, struct bundle *ret)
 
 /* --- namespaces ---------------------------------------------------------- */
 
-static int pin(struct box *box, const char *below, char *path, int fd)
+static int name_pin(const struct box *box, const char *below, char *path)
 {
 	int len = snprintf(path, PATH_MAX, "%s/%s/%s", box->daemon->options.run,
 			   below, box->sandbox.spec.name);
-	int err = len < PATH_MAX ? pin_make(path, fd) : -ENAMETOOLONG;
 
-	if (err)
-		*path = '\0';
-	return err;
+	return len < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
 /* The namespace of a sandbox, made and pinned if there is none. */
 static int have_namespace(struct box *box)
 {
 	struct daemon_sandbox *s = &box->sandbox;
-	AUTO_FD int user = -1;
-	struct netns ns;
+	const char *run = box->daemon->options.run;
 	int err, fd;
 
 	if (*s->netns)
 		return pin_open(s->netns);
-	err = owned_create(s->spec.uid, s->spec.gid, &user, &ns);
+	err = rights_namespace(run, s->spec.name, s->spec.uid, s->spec.gid,
+			       &fd);
 	if (err)
 		return err;
-	fd = steal_fd(&ns.fd);
-	netns_close(&ns);
-	err = pin(box, "netns", s->netns, fd);
-	if (!err && user >= 0)
-		err = pin(box, "user", s->userns, user);
+	err = name_pin(box, "netns", s->netns);
+	if (!err && s->spec.uid)
+		err = name_pin(box, "user", s->userns);
 	if (!err)
 		err = state_save(box->daemon, s);
 	if (err)

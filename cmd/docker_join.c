@@ -21,9 +21,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/docker_impl.h"
-#include "cmd/docker_lock.h"
 #include "cmd/docker_watch.h"
-#include "launch/owned.h"
+#include "cmd/rights.h"
 
 static uint64_t inode_of(int ns)
 {
@@ -45,7 +44,7 @@ void docker_not_contained(const struct docker_endpoint *endpoint,
 			  const char *why)
 {
 	AUTO_FD int ns = docker_netns_open(endpoint->key);
-	const int r = ns < 0 ? ns : sandbox_kill_all(ns);
+	const int r = ns < 0 ? ns : rights_end(ns);
 
 	if (r == 0 || r == -ENOENT)
 		log_err("docker: %s: its container could not be contained, and was ended: %s",
@@ -145,7 +144,7 @@ static int hold(struct docker_endpoint *endpoint, char *reterr, size_t cap)
 	if (ns < 0)
 		return 0;
 	endpoint->key_inode = inode_of(ns);
-	r = docker_lock(ns, &endpoint->gateway, NULL, reterr, cap);
+	r = rights_lock(ns, &endpoint->gateway, reterr, cap);
 	if (r == 0) {
 		r = tell(endpoint, ns);
 		if (r < 0)

@@ -19,11 +19,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/docker_impl.h"
-#include "cmd/docker_lock.h"
 #include "cmd/docker_watch.h"
+#include "cmd/rights.h"
 #include "firewall/lock.h"
-#include "launch/link.h"
-#include "launch/netns.h"
 
 /* What was left, and not deleted, is kept so long. */
 #define FORGET_S 60
@@ -72,29 +70,13 @@ void docker_free(struct docker *docker)
 
 /* --- what is gone -------------------------------------------------------- */
 
-static int open_route(void *arg, int *ret_fds, size_t *ret_n)
-{
-	(void)arg;
-	ret_fds[0] = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (ret_fds[0] < 0)
-		return -errno;
-	*ret_n = 1;
-	return 0;
-}
-
 /* The engine numbers the interfaces of a container as it likes; after a restart
  * of ours the name has to be the same. */
 static void learn_name(struct docker_endpoint *endpoint)
 {
 	AUTO_FD int ns = docker_netns_open(endpoint->key);
-	int fds[8], r;
-	size_t n = 0;
 
-	if (ns < 0 || netns_enter(ns, open_route, NULL, fds, &n) < 0)
-		return;
-	r = link_grouped(fds[0], LOCK_GROUP, &endpoint->inside);
-	close(fds[0]);
-	if (r == 0) {
+	if (ns >= 0 && rights_link(ns, &endpoint->inside) == 0) {
 		docker_name_link(endpoint);
 		docker_save_endpoint(endpoint);
 	}
@@ -151,7 +133,7 @@ static void lock_left(const struct docker_endpoint *endpoint)
 	char why[256];
 
 	if (ns >= 0 &&
-	    docker_lock(ns, &endpoint->gateway, NULL, why, sizeof(why)) < 0)
+	    rights_lock(ns, &endpoint->gateway, why, sizeof(why)) < 0)
 		docker_not_contained(endpoint, why);
 }
 

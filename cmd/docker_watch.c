@@ -31,7 +31,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "cmd/docker_lock.h"
+#include "cmd/rights.h"
 
 #define POLL_MS 10
 #define CHANGES \
@@ -146,8 +146,7 @@ static void look(struct docker_watch *watch)
 
 	int ns = docker_netns_open(watch->path);
 	if (ns >= 0) {
-		int r = docker_lock(ns, &watch->gateway, NULL, why,
-				    sizeof(why));
+		int r = rights_lock(ns, &watch->gateway, why, sizeof(why));
 		if (r < 0)
 			close_fd(&ns);
 		finish(watch, r, ns, why);

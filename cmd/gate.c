@@ -69,6 +69,7 @@ static void on_grace_over(evutil_socket_t fd, short what, void *arg)
 		for (size_t j = 0; j < gate->sandboxes; j++)
 			listener_end_sandbox(gate->listener[i],
 					     &gate->sandbox[j]->pub);
+	gate_forwards_end(gate);
 }
 
 static void on_ledger_gone(void *arg)
@@ -194,13 +195,21 @@ static size_t take_prefixes(const struct msg_gate_uplink *msg,
 	return msg->count;
 }
 
+static void take_forward(struct gate *gate, const struct msg *msg)
+{
+	int err = gate_forward_take(gate, &msg->keep_forward, msg->fd);
+
+	if (err)
+		fail("published port", err);
+}
+
 static void handle(struct gate *gate, struct msg *msg)
 {
 	/* Before the start there is no loop, before the ledger no socket. */
 	if ((!gate->base && msg->type != MSG_GATE_START) ||
 	    (msg->type == MSG_GATE_SOCKET &&
 	     (!gate->audit || !gate->sandboxes ||
-	      gate->selves == GATE_SOCKET_COUNT)))
+	      gate->selves == ARRAY_SIZE(gate->self))))
 		fail("message out of order", -EBADMSG);
 	switch (msg->type) {
 	case MSG_GATE_START:
@@ -235,6 +244,15 @@ static void handle(struct gate *gate, struct msg *msg)
 		break;
 	case MSG_GATE_PUBLISHED:
 		gate_published(gate, &msg->published);
+		break;
+	case MSG_GATE_FORWARD:
+		take_forward(gate, msg);
+		break;
+	case MSG_GATE_DIAL:
+		gate_dial_take(gate, msg->fd);
+		break;
+	case MSG_GATE_DIALS:
+		gate_dials_done(gate, msg->dials.status);
 		break;
 	default:
 		fail("message of no known type", -EBADMSG);
@@ -291,6 +309,7 @@ static void drain(struct gate *gate)
 	/* Each is out of the list before it ends what it records. */
 	while (gate->listeners)
 		listener_free(gate->listener[--gate->listeners]);
+	gate_forwards_free(gate);
 	dns_server_free(gate->dns);
 	packets_free(gate->packets);
 	gate_policy_unwatch(gate);
@@ -346,6 +365,8 @@ int gate_main(int argc, char **argv)
 		return 0;
 	gate.serving = true;
 	status = gate_policy_watch(&gate);
+	if (!status)
+		status = gate_forwards_serve(&gate);
 	if (status)
 		fail("event loop", status);
 	while (!gate.ending && event_base_dispatch(gate.base) == 0)

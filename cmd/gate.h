@@ -10,6 +10,7 @@
  *	gate_services.c	the callbacks that dns/ and proxy/ are given
  *	gate_throttle.c nothing new begins while the ledger is behind
  *	gate_packets.c	dropped packets, from NFLOG to records
+ *	gate_forward.c	published ports: connections that come in
  */
 #ifndef CMD_GATE_H
 #define CMD_GATE_H
@@ -25,11 +26,15 @@ struct resolver;
 struct dns_server;
 struct listener;
 struct packets;
+struct forward;
 struct gate_build;
 struct policy_error;
 
 #define GATE_SANDBOXES_MAX 1 /* one a session; a daemon raises it */
 #define GATE_LISTENERS_MAX 4
+#define GATE_FORWARDS_MAX  32
+#define GATE_DIALS_MAX	   16
+#define GATE_DIALS_LOW	   4 /* more are asked for */
 
 /* What the gate knows of a sandbox beyond what dns/ and proxy/ see. */
 struct gate_sandbox {
@@ -39,6 +44,14 @@ struct gate_sandbox {
 	struct counters *counters;
 	/* Leases that the kernel has let in already, one bit each. */
 	uint64_t published[(LEASE_MAX + 63) / 64];
+};
+
+/* Sockets to connect to the sandbox with. */
+struct gate_dials {
+	int fd[GATE_DIALS_MAX];
+	size_t n;
+	bool wanted; /* the warden was asked for more */
+	struct wait_list waiting;
 };
 
 struct gate {
@@ -61,13 +74,16 @@ struct gate {
 	struct listener *listener[GATE_LISTENERS_MAX];
 	size_t listeners;
 	struct packets *packets;
+	struct forward *forward[GATE_FORWARDS_MAX];
+	size_t forwards;
+	struct gate_dials dials;
 	struct event *throttle; /* looks whether the ledger is abreast */
 	bool behind;		/* it is not: nothing new begins */
 	struct wait_list waiting_room;
 
 	struct cidr uplink[MSG_UPLINK_MAX], client[MSG_UPLINK_MAX];
 	size_t uplinks, clients;
-	struct endpoint self[GATE_SOCKET_COUNT];
+	struct endpoint self[GATE_SOCKET_COUNT + GATE_FORWARDS_MAX];
 	size_t selves;
 	uint64_t next_flow, next_publish;
 	struct wait_list publishing;
@@ -124,6 +140,19 @@ void gate_published(struct gate *gate, const struct msg_published *msg);
 
 struct gate_sandbox *gate_sandbox_by_ifindex(struct gate *gate,
 					     uint32_t ifindex);
+
+/* Publishes a port: connections to @fd (listening; taken) go to the sandbox. 0
+ * or -errno. */
+int gate_forward_take(struct gate *gate, const struct msg_keep_forward *msg,
+		      int fd);
+/* The warden's answers; @fd is taken. */
+void gate_dial_take(struct gate *gate, int fd);
+void gate_dials_done(struct gate *gate, int status);
+/* From now on the warden may be asked for something. 0 or -errno. */
+int gate_forwards_serve(struct gate *gate);
+/* Ends the connections that came in. */
+void gate_forwards_end(struct gate *gate);
+void gate_forwards_free(struct gate *gate);
 
 /* Reads dropped packets from @fd (taken), records them: the first of a kind at
  * once, then a count a second. */

@@ -277,6 +277,7 @@ void gate_published(struct gate *gate, const struct msg_published *msg)
 void gate_services_init(struct gate *gate)
 {
 	TAILQ_INIT(&gate->publishing);
+	TAILQ_INIT(&gate->dials.waiting);
 	gate->next_publish = 1;
 	gate->services = (struct services){
 		.ctx = gate,

@@ -7,13 +7,14 @@
  * sockets. So nobody runs in the gateway namespace, and nobody could be made to
  * forward.
  */
-#include "cmd/gateway.h"
+#include "cmd/gateway_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "dns/lease.h"
@@ -28,6 +29,10 @@
 
 #define LINK_BASE GATEWAY_LINK_BASE
 #define LINK_BITS 30
+
+/* So long the kernel may take over a namespace that is no more. */
+#define GONE_MS 2000
+#define STEP_MS 10
 
 #define VETH_HERE    "sp0"
 #define VETH_SANDBOX "eth0"
@@ -212,11 +217,17 @@ static int make_loose_end(struct gateway *g)
 		open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 	AUTO_FD int route =
 		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	int err;
+	const struct timespec step = { .tv_nsec = STEP_MS * 1000 * 1000 };
+	int err = -EEXIST;
 
 	if (own < 0 || route < 0)
 		return -errno;
-	err = link_veth(g->ns.route, VETH_HERE, g->place.ifname, own);
+	/* An earlier one is about to go; but here it may be somebody's. */
+	for (int ms = 0; err == -EEXIST && ms < GONE_MS; ms += STEP_MS) {
+		if (ms)
+			nanosleep(&step, NULL);
+		err = link_veth(g->ns.route, VETH_HERE, g->place.ifname, own);
+	}
 	return err ? err : mark_veth(g, route);
 }
 

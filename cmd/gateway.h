@@ -64,6 +64,7 @@ struct gateway {
 	struct ruleset_counters before, last;
 	/* Changes that are put off. */
 	struct gateway_flows gone, want;
+	uint32_t dialled; /* sockets made so far, to take ports in turn */
 };
 
 /* The sandbox's namespace alone, with nothing in it that leads out: there its
@@ -119,6 +120,17 @@ int gateway_sweep(struct gateway *gateway, const struct policy *policy);
  * 0, or -errno: @ret then has what is known. */
 int gateway_counters(struct gateway *gateway, struct ruleset_counters *ret);
 
+/* At most as many as a child hands over at once (launch/netns.h). */
+#define GATEWAY_DIALS 8
+
+/* Before ports of the sandbox are published: what answers the sockets of
+ * gateway_dials() reaches them. 0 or -errno; twice is once. */
+int gateway_let_answers_in(struct gateway *gateway);
+/* Sockets that can be connected to the sandbox, and to nothing beyond. 0 or
+ * -errno. */
+int gateway_dials(struct gateway *gateway, int ret_fd[GATEWAY_DIALS],
+		  size_t *ret_n);
+
 /* From now on changes by others are heard of; remembers what links there are.
  * 0, or -errno and a sentence in @reterr. */
 int gateway_watch(struct gateway *gateway, char *reterr, size_t cap);
@@ -148,17 +160,5 @@ int gateway_restore(struct gateway *gateway, const struct policy *policy,
 
 /* Reads the rules back. 0, or -errno and what differs in @reterr. */
 int gateway_verify(struct gateway *gateway, char *reterr, size_t cap);
-
-/* gateway*.c: namespace @ns is the sandbox's, with our sockets in it; and it
- * gets firewall/lock.h's tables. 0 or -errno. */
-int gateway_take_sandbox(struct gateway *gateway, int ns);
-int gateway_lock(struct gateway *gateway, char *reterr, size_t cap);
-/* Nothing leaves by interfaces there that are not ours, not even what packet
- * sockets send. 0 or -errno. */
-int gateway_shut(struct gateway *gateway);
-/* The view of the sandbox's side while an engine is at work there; *@view is
- * taken when that is over. As gateway_verify_links(). */
-int gateway_settle(struct gateway *gateway, struct link_view **view,
-		   char *reterr, size_t cap);
 
 #endif

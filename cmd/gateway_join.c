@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "cmd/gateway.h"
+#include "cmd/gateway_impl.h"
 #include "firewall/lock.h"
 #include "launch/link.h"
 #include "launch/link_view.h"

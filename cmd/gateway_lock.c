@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/docker_lock.h"
-#include "cmd/gateway.h"
+#include "cmd/gateway_impl.h"
 #include "firewall/lock.h"
 
 int gateway_lock(struct gateway *g, char *reterr, size_t cap)

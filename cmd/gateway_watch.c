@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cmd/gateway.h"
+#include "cmd/gateway_impl.h"
 #include "firewall/watch.h"
 #include "launch/link_view.h"
 

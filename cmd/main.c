@@ -42,6 +42,7 @@ static const struct command commands[] = {
 	{ "diff", diff_main, "what two policies let reach differently" },
 	{ "learn", learn_main, "write a policy from the logs of sessions" },
 	{ "keeper", keeper_main, NULL },
+	{ "builder", builder_main, NULL },
 	{ "gate", gate_main, NULL },
 	{ "ledger", ledger_command, NULL },
 };

@@ -30,6 +30,7 @@ enum option_code {
 	OPT_TLS,
 	OPT_HTTP,
 	OPT_CLIENT,
+	OPT_PUBLISH,
 };
 
 #define COMMON_OPTIONS                                               \
@@ -47,6 +48,7 @@ static const struct option run_options[] = {
 	COMMON_OPTIONS,
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "user", required_argument, NULL, OPT_USER },
+	{ "publish", required_argument, NULL, OPT_PUBLISH },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -82,7 +84,16 @@ static const char run_help[] =
 static const char run_more[] =
 	"  --timeout TIME    end it after 90, 90s, 5m, 2h; exit status 124\n"
 	"  --user NAME       as root: run it as this user (default: a uid "
-	"nobody uses)\n\n"
+	"nobody uses)\n"
+	"  --publish [ADDR:]PORT:PORT\n"
+	"                    connections to the first port on this machine "
+	"(127.0.0.1 if ADDR\n"
+	"                    is not given) go to the second one in the "
+	"sandbox, recorded; there\n"
+	"                    the server has to listen on 0.0.0.0 or eth0's "
+	"address, as\n"
+	"                    127.0.0.1 in the sandbox is the sandbox's "
+	"alone; may be repeated\n\n"
 	"Signals go to COMMAND, SIGHUP too; `sallyport reload` makes it read "
 	"the policy\nagain.\n\n"
 	"Exit status: COMMAND's own; 124 on timeout; 125 if sallyport failed; "
@@ -143,6 +154,36 @@ bool options_duration(const char *text, unsigned *ret_ms)
 		return false;
 	*ret_ms = (unsigned)(value * unit);
 	return true;
+}
+
+bool options_publish(const char *text, struct publish_option *ret)
+{
+	const char *inside = strrchr(text, ':');
+	struct endpoint in;
+	char at[80], whole[80];
+	int n = inside ? (int)(inside - text) : 0;
+
+	if (!inside || n >= 64)
+		return false;
+	snprintf(at, sizeof(at), "%s%.*s",
+		 memchr(text, ':', (size_t)n) ? "" : "127.0.0.1:", n, text);
+	snprintf(whole, sizeof(whole), "0.0.0.0:%.8s", inside + 1);
+	if (!endpoint_parse(at, &ret->at.ip, &ret->at.port) ||
+	    !endpoint_parse(whole, &in.ip, &in.port))
+		return false;
+	ret->port = in.port;
+	return true;
+}
+
+static void add_publish(enum options_for which, struct options *o,
+			const char *text)
+{
+	if (o->published == OPTION_PUBLISH_MAX)
+		bad(which, "too many --publish options", NULL);
+	if (!options_publish(text, &o->publish[o->published++]))
+		bad(which,
+		    "not [ADDR:]PORT:PORT, like 8080:3000 (IPv6 in brackets):",
+		    text);
 }
 
 static void parse_endpoint(enum options_for which, const char *text,
@@ -206,6 +247,9 @@ static void apply(enum options_for which, struct options *o, int code)
 		break;
 	case OPT_CLIENT:
 		add_client(which, o, optarg);
+		break;
+	case OPT_PUBLISH:
+		add_publish(which, o, optarg);
 		break;
 	case OPT_HELP:
 		help(which);

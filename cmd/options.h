@@ -12,6 +12,13 @@
 #include "policy/services.h"
 
 #define OPTION_CLIENTS_MAX 32
+#define OPTION_PUBLISH_MAX 32
+
+/* [ADDR:]PORT:PORT, of --publish. */
+struct publish_option {
+	struct endpoint at; /* on this machine; 127.0.0.1 if not given */
+	uint16_t port;	    /* of the sandbox */
+};
 
 struct options {
 	struct policy_choice policy;
@@ -20,6 +27,8 @@ struct options {
 	bool quiet, json, verbose;
 	unsigned timeout_ms; /* 0: none */
 	char **argv;	     /* run: the command */
+	struct publish_option publish[OPTION_PUBLISH_MAX]; /* run */
+	size_t published;
 
 	struct endpoint proxy, dns, tls, http; /* serve; .ip.len 0: none */
 	struct cidr client[OPTION_CLIENTS_MAX];
@@ -33,6 +42,9 @@ enum options_for { OPTIONS_RUN, OPTIONS_SERVE };
 void options_parse(enum options_for which, int argc, char **argv,
 		   struct options *ret);
 void options_free(struct options *options);
+
+/* "8080:3000", "10.0.0.1:8080:3000", "[::1]:8080:3000"; false if not so. */
+bool options_publish(const char *text, struct publish_option *ret);
 
 /* "90", "90s", "5m", "2h": milliseconds, at most 30 days; false if not so. */
 bool options_duration(const char *text, unsigned *ret_ms);

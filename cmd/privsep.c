@@ -143,6 +143,11 @@ static bool reloaded_ok(const struct msg *msg)
 	return msg->reloaded.status <= 0 && TEXT_OK(msg->reloaded.text);
 }
 
+static bool dials_ok(const struct msg *msg)
+{
+	return msg->dials.status <= 0;
+}
+
 static bool keep_start_ok(const struct msg *msg)
 {
 	const struct msg_keep_start *start = &msg->keep_start;
@@ -249,6 +254,11 @@ static const struct msg_spec {
 				publish_ok },
 	[MSG_GATE_RELOADED] = { true, false, sizeof(struct msg_reloaded),
 				reloaded_ok },
+	[MSG_GATE_FORWARD] = { true, true, sizeof(struct msg_keep_forward),
+			       keep_forward_ok },
+	[MSG_GATE_DIAL] = { true, true, 0, NULL },
+	[MSG_GATE_DIALS] = { true, false, sizeof(struct msg_dials), dials_ok },
+	[MSG_GATE_WANT_DIALS] = { true, false, 0, NULL },
 	[MSG_KEEP_START] = { true, true, sizeof(struct msg_keep_start),
 			     keep_start_ok },
 	[MSG_KEEP_LEASES] = { true, true, 0, NULL },

@@ -41,12 +41,17 @@ enum msg_type {
 	MSG_GATE_CLIENTS, /* struct msg_gate_uplink: `serve`: who may use it */
 	MSG_GATE_GO,	  /* everything is there: serve */
 	MSG_GATE_PUBLISHED, /* struct msg_published */
+	MSG_GATE_FORWARD,   /* struct msg_keep_forward; fd: a listening socket;
+			       also while it serves */
+	MSG_GATE_DIAL,	    /* fd: a socket to connect to the sandbox with */
+	MSG_GATE_DIALS,	    /* struct msg_dials: so much for WANT_DIALS */
 	/* gate -> warden */
 	MSG_GATE_READY,
 	MSG_GATE_PUBLISH,  /* struct msg_publish */
 	MSG_GATE_WITHDRAW, /* struct msg_publish: let in no longer; no answer */
 	MSG_GATE_RELOADED, /* struct msg_reloaded: to a policy while it served
 			    */
+	MSG_GATE_WANT_DIALS, /* some MSG_GATE_DIAL, where ports are published */
 	/* daemon -> keeper. START, LEASES, [NETNS,] GO; then any. */
 	MSG_KEEP_START,	 /* struct msg_keep_start; fd: sealed memfd, a bundle */
 	MSG_KEEP_LEASES, /* fd: the file of cmd/sandbox_file.h */
@@ -226,6 +231,10 @@ struct msg_reloaded {
 	char text[512]; /* and why */
 };
 
+struct msg_dials {
+	int32_t status; /* 0 or -errno */
+};
+
 enum keep_link {
 	KEEP_LINK_OWN,	/* the keeper puts the sandbox's end into its namespace
 			   and gives it address and route */
@@ -312,6 +321,7 @@ struct msg {
 		struct msg_publish publish;
 		struct msg_published published;
 		struct msg_reloaded reloaded;
+		struct msg_dials dials;
 		struct msg_keep_start keep_start;
 		struct msg_keep_forward keep_forward;
 		struct msg_keep_end keep_end;

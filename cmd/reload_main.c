@@ -35,6 +35,8 @@ static const char help_text[] =
 	"needed\n"
 	"                    where several are running, or one with --log\n"
 	"  --json            the result as JSON\n"
+	"  --running         only say which one it is, if it answers: for "
+	"health checks\n"
 	"  --daemon          not a session: the daemon reads its configuration "
 	"and the\n"
 	"                    policies that it names; with SANDBOX, that one "
@@ -59,6 +61,7 @@ struct search {
 	const char *wanted; /* NULL: any */
 	struct found at[FOUND_MAX];
 	size_t n;
+	bool running; /* only asked which one it is */
 };
 
 /* The value of @key in "ok\nkey value\n...", or "". */
@@ -238,6 +241,27 @@ static int print(const char *reply)
 	return 0;
 }
 
+static int print_running(const struct found *found, bool as_json)
+{
+	char buf[VALUE_MAX * 8 * 3];
+	struct json j = json_of(buf, sizeof(buf));
+
+	if (!as_json) {
+		put_line(stdout, found->id);
+		put_line(stdout, " ");
+		put_line(stdout, found->what);
+		putchar('\n');
+		return 0;
+	}
+	json_open(&j, NULL, '{');
+	json_text(&j, "session", found->id);
+	json_text(&j, "what", found->what);
+	json_text(&j, "name", found->name);
+	json_close(&j, '}');
+	printf("%.*s\n", (int)j.len, buf);
+	return 0;
+}
+
 struct line {
 	bool json, daemon;
 	const char *socket;
@@ -257,6 +281,8 @@ static void parse(int argc, char **argv, struct search *search,
 			line->daemon = true;
 		else if (strcmp(argv[i], "--socket") == 0 && i + 1 < argc)
 			line->socket = argv[++i];
+		else if (strcmp(argv[i], "--running") == 0)
+			search->running = true;
 		else if (*argv[i] == '-' || search->wanted)
 			die(EXIT_SALLYPORT,
 			    "what is %s\nTry `sallyport reload --help`.",
@@ -279,8 +305,12 @@ int reload_main(int argc, char **argv)
 	parse(argc, argv, &search, &line);
 	if (!line.daemon)
 		found = find(&search, line.socket);
+	if (!found && search.running)
+		die(EXIT_SALLYPORT, "no session is running");
 	if (!found)
 		return reload_daemon(line.socket, search.wanted, line.json);
+	if (search.running)
+		return print_running(found, line.json);
 	err = control_ask(found->dir, "reload", RELOAD_MS, reply);
 	if (err)
 		die(EXIT_SALLYPORT, "%s does not answer: %s", found->id,

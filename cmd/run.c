@@ -37,6 +37,7 @@ struct run {
 	struct run_view view;
 	struct reload reload;
 	struct event_base *base;
+	int publish_fd[OPTION_PUBLISH_MAX];
 	bool failed;
 	int status;
 	uint64_t started_ms;
@@ -48,6 +49,33 @@ static uint64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* Before we become anybody else: ports below 1024 may be ours. */
+static void listen_published(struct run *run)
+{
+	for (size_t i = 0; i < run->options.published; i++) {
+		const struct endpoint *at = &run->options.publish[i].at;
+		char ip[IP_TEXT_MAX];
+		int fd = sock_listen_tcp(&at->ip, at->port, false);
+
+		if (fd < 0)
+			die(EXIT_SALLYPORT, "--publish: %s port %u: %s",
+			    ip_format(&at->ip, ip), at->port, strerror(-fd));
+		run->publish_fd[i] = fd;
+	}
+}
+
+static void publish(struct run *run)
+{
+	for (size_t i = 0; i < run->options.published; i++) {
+		const struct publish_option *p = &run->options.publish[i];
+		int err = warden_forward(&run->warden, run->publish_fd[i],
+					 &p->at, p->port);
+
+		if (err)
+			die(EXIT_SALLYPORT, "--publish: %s", strerror(-err));
+	}
 }
 
 /* --- building ------------------------------------------------------------ */
@@ -250,6 +278,7 @@ int run_main(int argc, char **argv)
 	run_view_choose(&run.view, &run.options, &run.session,
 			&run.command.spec);
 	command_catch(&run.command);
+	listen_published(&run);
 	listen_for_reloads(&run);
 	if (!run.command.spec.as_root && userns_enter(why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
@@ -259,6 +288,7 @@ int run_main(int argc, char **argv)
 	begin_boundary(&run);
 	begin_process(&run);
 	build_boundary(&run);
+	publish(&run);
 	command_ready(&run.command, run.options.quiet);
 	status = warden_ready(&run.warden);
 	if (status)

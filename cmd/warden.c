@@ -436,6 +436,7 @@ void warden_close(struct warden *w)
 	drop_events(w);
 	end_child(&w->gate, GATE_END_MS);
 	end_child(&w->ledger, WARDEN_CHILD_MS);
+	warden_close_forwards(w);
 	close_fd(&w->record_sock);
 	policy_unref(w->policy);
 	w->policy = NULL;

@@ -24,8 +24,16 @@ struct tally;
 #define WARDEN_CRASHES_MAX 3
 /* How long a child may take to get ready, or the ledger to finish. */
 #define WARDEN_CHILD_MS 10000
+/* Published ports. */
+#define WARDEN_FORWARDS_MAX 32
 /* The one sandbox of a session. */
 #define WARDEN_SANDBOX_ID 1
+
+struct warden_forward {
+	int fd; /* listens */
+	struct endpoint at;
+	uint16_t port; /* of the sandbox */
+};
 
 struct warden {
 	/* Set by the caller before warden_start(). */
@@ -64,6 +72,8 @@ struct warden {
 		*uplink_event, *resolv_event, *flows_event;
 	struct msg_gate_servers servers;
 	struct boundary watched;
+	struct warden_forward forward[WARDEN_FORWARDS_MAX];
+	size_t forwards;
 };
 
 /* Starts both children; they load while the caller does other things. */
@@ -89,6 +99,13 @@ int warden_reload(struct warden *warden, const struct bundle *bundle,
 
 /* Asks the ledger what it came to so far; .sums is told. 0 or -errno. */
 int warden_ask_sums(struct warden *warden);
+
+/* Publishes a port of the sandbox: connections to @listener (listening at @at,
+ * non-blocking; taken, also on error) go to @port inside, recorded, as long as
+ * the session lasts. Once there is a gateway; before warden_ready(), or from
+ * the loop. 0 or -errno (-ENOSPC: too many). */
+int warden_forward(struct warden *warden, int listener,
+		   const struct endpoint *at, uint16_t port);
 
 /* A finding of our own, with a text for people. */
 void warden_finding(struct warden *warden, const char *text);

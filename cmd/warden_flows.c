@@ -85,6 +85,8 @@ int warden_take_message(struct warden *w, struct msg *msg)
 			check_flows(w, gateway_withdraw_later(w->gateway,
 							      &msg->publish));
 		return 0;
+	case MSG_GATE_WANT_DIALS:
+		return warden_give_dials(w);
 	default:
 		return -EBADMSG;
 	}

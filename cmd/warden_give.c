@@ -227,7 +227,7 @@ int warden_give_gate(struct warden *w)
 			    w->policy_fd)) ||
 	    (err = msg_send(w->gate.sock, MSG_GATE_CLIENTS, &w->clients, -1)) ||
 	    (err = give_sandbox(w)) || (err = give_sockets(w)) ||
-	    (err = give_network(w)))
+	    (err = warden_give_forwards(w)) || (err = give_network(w)))
 		return err;
 	return msg_send(w->gate.sock, MSG_GATE_GO, NULL, -1);
 }

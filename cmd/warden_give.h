@@ -37,6 +37,12 @@ int warden_memfd(const char *name, const void *data, size_t len);
 void warden_tell_gate(struct warden *warden, enum msg_type type,
 		      const void *payload);
 
+/* warden_forward.c: what is published, to a new gate; and sockets for the
+ * connections to it, when the gate asks for some: -EBADMSG if nothing is. */
+int warden_give_forwards(struct warden *warden);
+int warden_give_dials(struct warden *warden);
+void warden_close_forwards(struct warden *warden);
+
 /* Does what the gate asks for, its @msg; -EBADMSG if that is nothing we know.
  * What is to be let through may wait for warden_flush_flows(). */
 int warden_take_message(struct warden *warden, struct msg *msg);

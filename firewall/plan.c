@@ -12,6 +12,8 @@
  *	  udp or tcp dport 53		 tproxy to the resolver
  *	  iifname . daddr . tcp dport in @doors	accept
  *	  iifname . daddr . tcp dport in @flows	tproxy to the listener
+ *	  iifname . daddr in @published, tcp dport 57344-61439, no SYN alone
+ *					 accept
  *	  goto refuse
  *	chain refuse
  *	  counter refused, log
@@ -24,6 +26,11 @@
  * it: TCP segments and questions of a sandbox fit, and reassembly would mix up
  * sandboxes that forge each other's address. TPROXY without a listener breaks
  * off its rule, and the packet is refused by the last one.
+ *
+ * @published is empty until a port of the sandbox is published: then our own
+ * connections to it come from those ports, on which nobody listens, and what
+ * answers them is let in. A connection begins with a SYN alone, and none of
+ * those is: the sandbox can't begin one.
  */
 #include "firewall/plan.h"
 
@@ -59,6 +66,9 @@
 #define IP_SOURCE_AT  12
 #define IP_DEST_AT    16
 #define TRANS_DEST_AT 2
+#define TCP_FLAGS_AT  13
+#define TCP_SYN	      0x02
+#define TCP_ACK	      0x10
 
 /* nft's numbers of types, six bits each, so that it can list our sets. */
 #define TYPE_IFNAME  41u
@@ -224,6 +234,32 @@ static void tcp_in_set(struct writer *w, const char *set)
 	expr_lookup(&w->at, set, false);
 }
 
+/* Answers to connections that were made from here. */
+static void write_published(struct writer *w)
+{
+	const uint16_t mask =
+		htons((uint16_t) ~(RULESET_DIAL_FIRST ^ RULESET_DIAL_LAST));
+	const uint16_t port = htons(RULESET_DIAL_FIRST);
+	const uint8_t flags = TCP_SYN | TCP_ACK, syn = TCP_SYN;
+
+	rule(w, CHAIN_PRE);
+	is_ipv4(w);
+	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+		     REG_KEY2);
+	expr_lookup(&w->at, SET_PUBLISHED, false);
+	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
+		     sizeof(port), REG_KEY);
+	expr_mask(&w->at, &mask, sizeof(mask));
+	expr_cmp(&w->at, NFT_CMP_EQ, &port, sizeof(port));
+	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS_AT,
+		     sizeof(flags), REG_KEY);
+	expr_mask(&w->at, &flags, sizeof(flags));
+	expr_cmp(&w->at, NFT_CMP_NEQ, &syn, sizeof(syn));
+	expr_verdict(&w->at, NF_ACCEPT, NULL);
+}
+
 static void write_doors(struct writer *w)
 {
 	write_dns(w, IPPROTO_UDP);
@@ -234,6 +270,8 @@ static void write_doors(struct writer *w)
 
 	tcp_in_set(w, SET_FLOWS);
 	deliver(w, w->spec->transparent_port);
+
+	write_published(w);
 
 	rule(w, CHAIN_PRE);
 	expr_verdict(&w->at, NFT_GOTO, CHAIN_REFUSE);
@@ -342,6 +380,8 @@ static int make_containers(struct plan *plan)
 		r = make_set(&plan->set[1], 2, SET_DOORS, true, false);
 	if (r == 0)
 		r = make_set(&plan->set[2], 3, SET_FLOWS, true, true);
+	if (r == 0)
+		r = make_set(&plan->set[3], 4, SET_PUBLISHED, false, false);
 	for (size_t i = 0; r == 0 && i < PLAN_COUNTERS; i++)
 		r = make_counter(&plan->counter[i], plan_counter[i]);
 	return r;

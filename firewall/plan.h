@@ -20,11 +20,13 @@ struct nftnl_rule;
 #define SET_FLOWS "flows" /* ifname . address . port: to be proxied */
 #define SET_LINKS "links" /* ifname . address: who is behind it */
 #define SET_DOORS "doors" /* ifname . address . port: the explicit proxy */
+/* ifname . address: ours, from where we connect to what is published */
+#define SET_PUBLISHED "published"
 
 #define PLAN_CHAINS   3
-#define PLAN_SETS     3
+#define PLAN_SETS     4
 #define PLAN_COUNTERS 4
-#define PLAN_RULES    20
+#define PLAN_RULES    21
 
 struct plan {
 	struct nftnl_chain *chain[PLAN_CHAINS];

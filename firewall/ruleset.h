@@ -25,6 +25,12 @@ struct nft;
 	100 /* table with `local default dev lo` for the mark \
 	     */
 
+/* Nobody listens there: connections to what a sandbox publishes come from these
+ * ports of ours. As many as a power of two, and a multiple of it. */
+#define RULESET_DIAL_FIRST 57344u
+#define RULESET_DIAL_LAST  61439u
+#define RULESET_DIAL_PORTS (RULESET_DIAL_LAST - RULESET_DIAL_FIRST + 1)
+
 struct ruleset_spec {
 	uint16_t dns_port;	   /* of our resolver: 53 */
 	uint16_t proxy_port;	   /* explicit: 3128 */
@@ -37,6 +43,7 @@ struct ruleset_link {
 	char ifname[16];
 	struct ip ip;	   /* the sandbox's only address */
 	struct ip gateway; /* ours on this link */
+	bool published;	   /* what answers our connections is let in */
 };
 
 /* @fd: a NETLINK_NETFILTER socket made in the namespace; taken, also on error.
@@ -48,9 +55,10 @@ void nft_close(struct nft *nft);
 int ruleset_install(struct nft *nft, const struct ruleset_spec *spec);
 
 /* Reads the table back (chains with hook, priority and policy; every rule's
- * expressions; sets; links) and compares it with what was meant. 0, or -EBADMSG
- * and a text of what differs, or -errno. @ret_digest: 65 bytes, hex SHA-256 of
- * the canonical dump, may be NULL. */
+ * expressions; sets; links; what is published) and compares it with what was
+ * meant. 0, or -EBADMSG and a text of what differs, or -errno. @ret_digest: 65
+ * bytes, hex SHA-256 of the canonical dump but for what is published, which
+ * comes and goes; may be NULL. */
 int ruleset_verify(struct nft *nft, const struct ruleset_spec *spec,
 		   const struct ruleset_link *links, size_t n, char *ret_digest,
 		   char *reterr, size_t cap);
@@ -60,6 +68,9 @@ int ruleset_link_add(struct nft *nft, const struct ruleset_link *link,
 		     uint16_t proxy_port);
 int ruleset_link_del(struct nft *nft, const struct ruleset_link *link,
 		     uint16_t proxy_port);
+
+/* After @link->published was set. 0 or -errno. */
+int ruleset_link_publish(struct nft *nft, const struct ruleset_link *link);
 
 /* Lets TCP from @ifname to @dst, on @ports, reach the transparent listener; one
  * batch; what is there already is no error. For a @dst that is new, or has the

@@ -13,6 +13,24 @@
 
 #define DELETE_MAX 1000 /* elements in one batch */
 
+static void put_published(struct nft *nft, const struct ruleset_link *link)
+{
+	struct element ours = { .ip = ip_v4_value(&link->gateway) };
+
+	memcpy(ours.ifname, link->ifname, sizeof(ours.ifname));
+	element_put(nft, NFT_MSG_NEWSETELEM, SET_PUBLISHED, ELEMENT_LINK_KEY,
+		    false, &ours, 1);
+}
+
+int ruleset_link_publish(struct nft *nft, const struct ruleset_link *link)
+{
+	if (!element_ifname_ok(link->ifname) || link->gateway.len != 4)
+		return -EINVAL;
+	nft_begin(nft);
+	put_published(nft, link);
+	return nft_commit(nft);
+}
+
 int ruleset_link_add(struct nft *nft, const struct ruleset_link *link,
 		     uint16_t proxy_port)
 {
@@ -31,6 +49,8 @@ int ruleset_link_add(struct nft *nft, const struct ruleset_link *link,
 		    &who, 1);
 	element_put(nft, NFT_MSG_NEWSETELEM, SET_DOORS, ELEMENT_FLOW_KEY, false,
 		    &door, 1);
+	if (link->published)
+		put_published(nft, link);
 	return nft_commit(nft);
 }
 
@@ -46,6 +66,7 @@ static int delete_some(struct nft *nft, const char *ifname)
 		{ SET_LINKS, ELEMENT_LINK_KEY, false },
 		{ SET_DOORS, ELEMENT_FLOW_KEY, false },
 		{ SET_FLOWS, ELEMENT_FLOW_KEY, true },
+		{ SET_PUBLISHED, ELEMENT_LINK_KEY, false },
 	};
 	struct areas areas[ARRAY_SIZE(set)] = { 0 };
 	size_t n = 0;

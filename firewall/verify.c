@@ -110,6 +110,49 @@ static int expect(struct canon *canon, const struct ruleset_spec *spec,
 	return r;
 }
 
+static int expect_published(struct canon *canon,
+			    const struct ruleset_link *links, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct element_found ours = { .plain = true };
+
+		if (!links[i].published)
+			continue;
+		memcpy(ours.element.ifname, links[i].ifname,
+		       sizeof(links[i].ifname));
+		ours.element.ip = ours.element.ip_last =
+			ip_v4_value(&links[i].gateway);
+		r = canon_element(canon, SET_PUBLISHED, false, &ours);
+	}
+	return r;
+}
+
+static int verify_published(struct nft *nft, const struct ruleset_link *links,
+			    size_t n, char *reterr, size_t cap)
+{
+	struct canon want = { 0 }, found = { 0 };
+	int r = -EINTR;
+
+	for (int tries = 0; r == -EINTR && tries < DUMP_RETRIES; tries++) {
+		canon_free(&found);
+		r = read_elements(nft, &found, SET_PUBLISHED, false);
+	}
+	if (r == -EINTR)
+		r = -EAGAIN;
+	if (r == 0)
+		r = expect_published(&want, links, n);
+	if (r == 0) {
+		canon_sort(&want);
+		canon_sort(&found);
+		r = canon_compare(&want, &found, reterr, cap);
+	}
+	canon_free(&want);
+	canon_free(&found);
+	return r;
+}
+
 int ruleset_verify(struct nft *nft, const struct ruleset_spec *spec,
 		   const struct ruleset_link *links, size_t n, char *ret_digest,
 		   char *reterr, size_t cap)
@@ -124,6 +167,8 @@ int ruleset_verify(struct nft *nft, const struct ruleset_spec *spec,
 		canon_sort(&found);
 		r = canon_compare(&want, &found, reterr, cap);
 	}
+	if (r == 0)
+		r = verify_published(nft, links, n, reterr, cap);
 	if (r == 0 && ret_digest)
 		r = canon_digest(&found, ret_digest);
 	canon_free(&want);

@@ -294,8 +294,12 @@ static struct verdict judge(const struct policy *policy,
 struct verdict decide_alone(const struct policy *policy,
 			    const struct question *question)
 {
-	struct verdict verdict = judge(policy, question);
+	struct verdict verdict;
 
+	/* Nobody leaves by it. */
+	if (question->door == DOOR_PUBLISHED)
+		return refuse(REASON_NOT_IN_POLICY, NULL);
+	verdict = judge(policy, question);
 	if (verdict.allow || !policy->observes || !may_observe(verdict.reason))
 		return verdict;
 	return (struct verdict){ true, REASON_OBSERVE, verdict.rule,

@@ -160,7 +160,7 @@ void explain(const struct policy *policy, const struct inquiry *inquiry,
 	*ret = (struct explanation){ .count = 0 };
 	add(policy, inquiry, DOOR_DNS, 0, ret);
 	for (size_t i = 0; i < inquiry->ports; i++)
-		for (int door = DOOR_CONNECT; door < DOOR_COUNT; door++)
+		for (int door = DOOR_CONNECT; door <= DOOR_TRANSPARENT; door++)
 			add(policy, inquiry, (enum door)door, inquiry->port[i],
 			    ret);
 }

@@ -20,6 +20,7 @@ const char *door_word(enum door door)
 		[DOOR_HTTP] = "http",
 		[DOOR_SOCKS] = "socks",
 		[DOOR_TRANSPARENT] = "transparent",
+		[DOOR_PUBLISHED] = "published",
 	};
 
 	return (unsigned)door < DOOR_COUNT ? word[door] : "unknown";

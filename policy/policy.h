@@ -26,6 +26,7 @@ enum door {
 	DOOR_HTTP, /* absolute-form request to the explicit proxy */
 	DOOR_SOCKS,
 	DOOR_TRANSPARENT,
+	DOOR_PUBLISHED, /* comes in, by --publish: no policy is asked */
 	DOOR_COUNT
 };
 const char *door_word(enum door door);

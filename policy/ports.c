@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "policy/ceiling.h"
 #include "policy/rule.h"
 
@@ -106,6 +107,12 @@ static void mark(uint64_t *map, const struct port_range *range, bool on)
 	}
 }
 
+static void mark_port(uint64_t *map, unsigned port)
+{
+	if (port < PORTS_ALL)
+		map[port / 64] |= UINT64_C(1) << port % 64;
+}
+
 /* The first port from @port on that is @on; PORTS_ALL if there is none. */
 static unsigned seek(const uint64_t *map, unsigned port, bool on)
 {
@@ -183,6 +190,61 @@ static void map_ports(uint64_t *map, const struct policy *policy,
 	mark_denied(map, policy, host);
 }
 
+/* Marks where one of the rules for @host begins or ends to hold. Is there one
+ * that could disagree with another one about how, or whereto? */
+static bool mark_edges(uint64_t *edge, const struct policy *policy,
+		       const char *host)
+{
+	struct cover cover = { .at = host };
+	struct group group = { 0 };
+	bool particular = false;
+
+	if (!index_next(&policy->allow, &cover, &group))
+		return false;
+	for (size_t i = 0; i < group.count; i++) {
+		const struct rule *rule = group.at[i];
+
+		particular |= rule->wanted == WANTED_TLS ||
+			      rule->wanted == WANTED_HTTP || rule_connect(rule);
+		for (size_t j = 0; j < rule->port_count; j++) {
+			const unsigned end = rule->ports[j].last + 1u;
+
+			mark_port(edge, rule->ports[j].first);
+			mark_port(edge, end);
+		}
+	}
+	return particular;
+}
+
+/* Both allow what is left, but not in one way that suits both: between two
+ * edges one question is as good as any. */
+static void mark_conflicts(uint64_t *map, const struct policy *policy,
+			   const char *host, int64_t now_s)
+{
+	static const uint16_t usual[] = { 80, 81, 443, 444 };
+	uint64_t edge[WORDS] = { 0 };
+	bool own = mark_edges(edge, policy, host);
+
+	if (!mark_edges(edge, ceiling_policy(policy->ceiling), host) && !own)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
+		mark_port(edge, usual[i]);
+	for (unsigned port = seek(map, 1, true); port < PORTS_ALL;) {
+		const struct question q = { .host = host,
+					    .port = (uint16_t)port,
+					    .door = DOOR_TRANSPARENT,
+					    .now_s = now_s };
+		const struct port_range part = {
+			(uint16_t)port,
+			(uint16_t)(seek(edge, port + 1, true) - 1)
+		};
+
+		if (!policy_decide(policy, &q).allow)
+			mark(map, &part, false);
+		port = seek(map, part.last + 1u, true);
+	}
+}
+
 size_t policy_ports(const struct policy *policy, const char *host,
 		    int64_t now_s, struct port_range *ret_range, size_t max)
 {
@@ -194,6 +256,9 @@ size_t policy_ports(const struct policy *policy, const char *host,
 		map_ports(over, ceiling_policy(policy->ceiling), host, now_s);
 		for (size_t i = 0; i < WORDS; i++)
 			map[i] &= over[i];
+		/* Where it observes, the gate refuses what is left. */
+		if (!policy->observes)
+			mark_conflicts(map, policy, host, now_s);
 	}
 	for (unsigned port = seek(map, 1, true); port < PORTS_ALL && n < max;) {
 		unsigned end = seek(map, port, false);

@@ -17,7 +17,7 @@ def sandbox(name, **more):
     return {"name": name, "state": "ready", "uid": os.geteuid(),
             "session": "20261122T000000Z-0000000000", "log": "/nowhere",
             "netns": "/nowhere/net", "ruleset": "ab" * 32,
-            "ip": "198.19.0.1", "gateway": "198.19.0.2", "proxy_port": 3128,
+            "ip": "198.19.0.2", "gateway": "198.19.0.1", "proxy_port": 3128,
             "made": 1700000000, "docker": False,
             "policy": {"digest": "cd" * 32, "text": "t.yaml"}, "publish": [],
             "counts": {"records": 5, "allowed": 1234, "refused": 2,
@@ -37,7 +37,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(text)
+        if text:
+            self.wfile.write(text)
         self.close_connection = True
 
     def serve(self):

@@ -509,6 +509,24 @@ static int flush_tables(const struct netns *box)
 	return status;
 }
 
+/* The container runs, and the daemon is a new one: so the keeper puts the link
+ * there, beside what there is. */
+static void adopt_box(struct rig *rig, const struct netns *box, int leases)
+{
+	struct ip ip;
+
+	rig->start.link = KEEP_LINK_OWN;
+	snprintf(rig->start.ifname, sizeof(rig->start.ifname), "eth0");
+	rig_spawn(rig, ALLOWS("good.example"), leases, box->fd);
+	rig_ready(rig);
+	assert_int_equal(ask(box->fd, &rig->start.gateway, "good.example", &ip),
+			 0);
+	serve_world(-1, 0, 1200);
+	assert_int_equal(rig_counts(rig).held, BOUNDARY_HELD);
+	assert_int_equal(rig_end(rig).receipt, 1);
+	has(rig, "interfaces that are not ours");
+}
+
 static void test_join(void **state)
 {
 	const bool tables = *(const bool *)*state;
@@ -542,6 +560,7 @@ static void test_join(void **state)
 	counts = rig_counts(&rig);
 	assert_int_equal(counts.foreign_changes, 0);
 	assert_int_equal(counts.held, BOUNDARY_HELD);
+	assert_true(time(NULL) * 1000 - (int64_t)counts.checkpoint_ms < 60000);
 	/* The engine connects it to another network. */
 	assert_int_equal(link_veth(box.route, "eth1",
 				   tables ? "far-tables" : "far", world.fd),
@@ -565,6 +584,8 @@ static void test_join(void **state)
 		has(&rig, "the sandbox's tables were put back");
 	}
 	assert_int_equal(if_nametoindex("spt0"), 0);
+	if (tables)
+		adopt_box(&rig, &box, leases);
 	netns_close(&box);
 }
 

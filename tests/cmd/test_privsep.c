@@ -64,6 +64,10 @@ static const struct {
 	{ MSG_KEEP_ENDED, sizeof(struct msg_keep_ended), false },
 	{ MSG_LEDGER_SUMS, 0, false },
 	{ MSG_LEDGER_SUMS_ARE, sizeof(struct msg_ledger_sums), false },
+	{ MSG_GATE_FORWARD, sizeof(struct msg_keep_forward), true },
+	{ MSG_GATE_DIAL, 0, true },
+	{ MSG_GATE_DIALS, sizeof(struct msg_dials), false },
+	{ MSG_GATE_WANT_DIALS, 0, false },
 };
 
 static int sock[2];
@@ -91,7 +95,7 @@ static void fill(enum msg_type type, struct msg *msg)
 	if (type == MSG_KEEP_START)
 		msg->keep_start.ip = msg->keep_start.gateway =
 			ip_v4(0xc6130001);
-	if (type == MSG_KEEP_FORWARD)
+	if (type == MSG_KEEP_FORWARD || type == MSG_GATE_FORWARD)
 		msg->keep_forward.port = 80;
 	if (type == MSG_TALLY_ROW)
 		memset(msg->tally_row.host, 'h', HOST_MAX);

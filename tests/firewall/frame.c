@@ -115,6 +115,44 @@ void frame_send(struct lab *lab, int box, const struct frame *frame)
 	send_frame(lab, box, ETH_P_IP, packet, total, frame->broadcast);
 }
 
+static uint16_t tcp_checksum(const uint8_t *packet)
+{
+	uint8_t pseudo[12 + 20] = { 0 };
+
+	memcpy(pseudo, packet + 12, 8); /* both addresses */
+	pseudo[9] = IPPROTO_TCP;
+	pseudo[11] = 20;
+	memcpy(pseudo + 12, packet + 20, 20);
+	return checksum(pseudo, sizeof(pseudo));
+}
+
+void frame_send_tcp(struct lab *lab, int box, const char *src, uint16_t from,
+		    const char *dst, uint16_t to, uint8_t flags)
+{
+	uint8_t packet[40] = { 0 };
+	struct wirebuf b = wirebuf_of(packet, sizeof(packet));
+
+	wirebuf_u32(&b, 0x45000000 | sizeof(packet));
+	wirebuf_u32(&b, 0x12340000);
+	wirebuf_u32(&b, 64 << 24 | IPPROTO_TCP << 16);
+	put_address(&b, src);
+	put_address(&b, dst);
+	uint16_t sum = checksum(packet, 20);
+	packet[10] = (uint8_t)(sum >> 8);
+	packet[11] = (uint8_t)sum;
+	wirebuf_u16(&b, from);
+	wirebuf_u16(&b, to);
+	wirebuf_u32(&b, 1000);
+	wirebuf_u32(&b, 2000);
+	wirebuf_u8(&b, 0x50);
+	wirebuf_u8(&b, flags);
+	wirebuf_u16(&b, 65535);
+	sum = tcp_checksum(packet);
+	packet[36] = (uint8_t)(sum >> 8);
+	packet[37] = (uint8_t)sum;
+	send_frame(lab, box, ETH_P_IP, packet, sizeof(packet), false);
+}
+
 void frame_send_ipv6(struct lab *lab, int box, const char *src, const char *dst,
 		     uint16_t port)
 {

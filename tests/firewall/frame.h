@@ -22,6 +22,9 @@ struct frame {
 
 /* Sends an IPv4 packet from @box (0 or 1). */
 void frame_send(struct lab *lab, int box, const struct frame *frame);
+/* Sends a TCP segment without data. */
+void frame_send_tcp(struct lab *lab, int box, const char *src, uint16_t from,
+		    const char *dst, uint16_t to, uint8_t flags);
 /* Sends an IPv6 packet: UDP to @dst. */
 void frame_send_ipv6(struct lab *lab, int box, const char *src, const char *dst,
 		     uint16_t port);

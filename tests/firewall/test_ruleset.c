@@ -67,6 +67,8 @@ static void test_listing(void **state)
 		"iifname . ip daddr . tcp dport @doors accept",
 		"iifname . ip daddr . tcp dport @flows tproxy ip to :4000 "
 		"meta mark set 0x00000001 accept",
+		"iifname . ip daddr @published tcp dport & 61440 == 57344 "
+		"tcp flags ",
 		"meta l4proto tcp reject with tcp reset",
 		"meta l4proto udp reject",
 		"reject with icmpx admin-prohibited",
@@ -110,6 +112,39 @@ static void test_verify(void **state)
 	assert_int_equal(ruleset_verify(lab->nft, &lab->spec, lab->link, 1,
 					NULL, text, sizeof(text)),
 			 -EBADMSG);
+}
+
+/* What is published comes and goes like flows; but it is known. */
+static void test_published(void **state)
+{
+	struct lab *lab = *state;
+	char first[65], second[65], text[512];
+
+	assert_int_equal(verify(lab, first, text), 0);
+	lab->link[0].published = true;
+	assert_int_equal(verify(lab, NULL, text), -EBADMSG);
+	assert_non_null(strstr(text, "published"));
+	assert_int_equal(ruleset_link_publish(lab->nft, &lab->link[0]), 0);
+	assert_int_equal(ruleset_link_publish(lab->nft, &lab->link[0]), 0);
+	assert_int_equal(verify(lab, second, text), 0);
+	assert_string_equal(first, second);
+	/* What somebody else publishes is none of ours. */
+	assert_int_equal(lab_nft(lab, "add element inet sallyport published "
+				      "{ \"spB\" . 198.19.0.5 }"),
+			 0);
+	assert_int_equal(verify(lab, NULL, text), -EBADMSG);
+	assert_int_equal(ruleset_link_del(lab->nft, &lab->link[1], LAB_PROXY),
+			 0);
+	assert_int_equal(ruleset_verify(lab->nft, &lab->spec, lab->link, 1,
+					NULL, text, sizeof(text)),
+			 0);
+	/* A link that is put back is published again. */
+	assert_int_equal(ruleset_install(lab->nft, &lab->spec), 0);
+	assert_int_equal(ruleset_link_add(lab->nft, &lab->link[0], LAB_PROXY),
+			 0);
+	assert_int_equal(ruleset_verify(lab->nft, &lab->spec, lab->link, 1,
+					NULL, text, sizeof(text)),
+			 0);
 }
 
 /* Each change, and how to undo it: NULL for a new installation. */
@@ -204,7 +239,7 @@ static void test_every_rule_counts(void **state)
 					 0);
 		assert_verified(lab);
 	}
-	assert_int_equal(deleted, 18);
+	assert_int_equal(deleted, 19);
 }
 
 /* A spec that differs in any number differs in the rules. */
@@ -506,6 +541,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_listing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verify, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_published, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_tampering, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_every_rule_counts, setup,

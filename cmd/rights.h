@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rights.h - the few things for which a daemon needs more than its sockets.
+ *
+ * Where rights_ask() was called they are done by `sallyport builder`, another
+ * service (deploy/systemd): the daemon, which reads what users and engines
+ * send, then has no capability, and sees a file system that is read-only.
+ * Otherwise they are done here.
+ *
+ * A builder believes nothing that it is told: it acts below one directory, on
+ * names of sandboxes, and never on the namespace that it is in.
+ */
+#ifndef CMD_RIGHTS_H
+#define CMD_RIGHTS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct ip;
+
+/* From now on the builder that listens at @path. 0 or -errno. */
+int rights_ask(const char *path);
+
+/* A keeper with @sock as its CHILD_SOCKET and @errors as its stderr. It dies
+ * with us, and with the builder. 0 or -errno. */
+int rights_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd);
+
+/* A namespace for the sandbox @name of @uid, pinned at @run/netns/@name; where
+ * @uid is not 0, the user namespace above it at @run/user/@name. 0 or -errno:
+ * then there is neither. @ret_ns is not opened by that name, so that it keeps
+ * nobody from taking it away. */
+int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
+		     int *ret_ns);
+
+/* Starts to kill what runs in the namespace pinned as @name; whoever does it
+ * ends when there is nobody left, or says on stderr that somebody does not die.
+ * 0, -ENOENT if there is no such namespace, or -errno. */
+int rights_kill(const char *run, const char *name, pid_t *ret_pid,
+		int *ret_pidfd);
+/* The same, and waits for it. */
+void rights_kill_now(const char *run, const char *name);
+
+/* Takes both pins of @name away; absent is no error. */
+int rights_drop(const char *run, const char *name);
+
+/* docker_lock() in @ns, which must not be our own. */
+int rights_lock(int ns, const struct ip *gateway, char *reterr, size_t cap);
+
+/* Kills who is in @ns, which must not be our own, and waits for that. 0;
+ * -EBUSY: somebody does not die; or -errno. */
+int rights_end(int ns);
+
+/* What our link is called in @ns. 0 or -errno. */
+int rights_link(int ns, char (*ret_name)[16]);
+
+#endif
