@@ -120,12 +120,13 @@ static void take_netns(struct keeper *k, int ns)
 static void take_forward(struct keeper *k, const struct msg_keep_forward *msg,
 			 int *fd)
 {
-	struct msg_keep_done done = { .status = -EOPNOTSUPP };
+	struct msg_keep_done done = { 0 };
 
-	(void)msg;
-	close_fd(fd);
-	snprintf(done.text, sizeof(done.text),
-		 "ports of a sandbox can't be published");
+	done.status =
+		warden_forward(&k->warden, steal_fd(fd), &msg->at, msg->port);
+	if (done.status)
+		snprintf(done.text, sizeof(done.text),
+			 "it can't be published: %s", strerror(-done.status));
 	keeper_say(k, MSG_KEEP_DONE, &done);
 }
 
