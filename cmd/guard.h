@@ -4,6 +4,7 @@
  *
  *	guard.c		the commands `down` and `status`
  *	guard_up.c	`up`: the process that stays
+ *	guard_detach.c	and in the background
  *	guard_check.c	what has to be so before
  *	guard_state.c	what is remembered of one that is up
  *	guard_gateway.c	the rules, as the warden sees them
@@ -53,6 +54,12 @@ pid_t guard_raw_user(void);
  * in turn. */
 int guard_find_resolvers(const struct policy *policy, struct guard_spec *spec,
 			 char *reterr, size_t cap);
+
+/* guard_detach.c. Calls @stay in a child of a session of its own, which has
+ * none of our fds but @lock and @ready, to which it writes a byte when it
+ * serves. Returns 0 then, or what it ended with. */
+typedef int guard_stay_fn(void *arg, int ready);
+int guard_detach(int lock, guard_stay_fn *stay, void *arg);
 
 /* guard_up.c */
 int guard_up(int argc, char **argv);

@@ -8,20 +8,14 @@
  *	gate	as under `serve`, but names have addresses of their own
  *	loop	until SIGTERM, or until the rules can't be kept
  *
- * In the background the process is forked before all that, so that nothing is
- * opened twice, and its parent waits for one byte: the gate serves. What it has
- * to say goes to a file, which the parent shows: our children keep writing to
- * it, and must not hold a pipe of the caller's open.
+ * In the background all of it is done by a child (cmd/guard_detach.c).
  */
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "audit/tally.h"
 #include "base/cleanup.h"
@@ -387,10 +381,13 @@ static int finish(struct guard *g)
 	return err || g->failed ? EXIT_SALLYPORT : 0;
 }
 
-static int stay(struct guard *g)
+/* @ready: to who waits for us, or -1. */
+static int stay(void *arg, int ready)
 {
+	struct guard *g = arg;
 	int status;
 
+	g->ready = ready;
 	check_identity(g);
 	session_open(&g->options, &g->session);
 	check_names(g);
@@ -416,97 +413,6 @@ static int stay(struct guard *g)
 	return status;
 }
 
-/* --- in the background --------------------------------------------------- */
-
-static int open_messages(void)
-{
-	char path[PATH_MAX];
-
-	return open(guard_messages_path(path),
-		    O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC |
-			    O_NOFOLLOW,
-		    0600);
-}
-
-static void show_messages(int fd)
-{
-	char buf[4096];
-	off_t at = 0;
-	ssize_t n;
-
-	while ((n = pread(fd, buf, sizeof(buf), at)) > 0) {
-		fwrite(buf, 1, (size_t)n, stderr);
-		at += n;
-	}
-}
-
-/* What else the caller had open is not ours to keep: a lock, a pipe whose end
- * somebody waits for. */
-static void close_others(int a, int b)
-{
-	const unsigned low = (unsigned)(a < b ? a : b);
-	const unsigned high = (unsigned)(a < b ? b : a);
-
-	if (low > 3)
-		syscall(SYS_close_range, 3u, low - 1, 0);
-	if (high > low + 1)
-		syscall(SYS_close_range, low + 1, high - 1, 0);
-	syscall(SYS_close_range, high + 1, ~0u, 0);
-}
-
-static void detach(int messages)
-{
-	AUTO_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	setsid();
-	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
-	    dup2(messages, 2) < 0)
-		_exit(EXIT_SALLYPORT);
-}
-
-/* Whether it serves; else what it ended with. */
-static int await(pid_t child, int ready)
-{
-	int status = 0;
-	char byte;
-	ssize_t n;
-
-	do
-		n = read(ready, &byte, 1);
-	while (n < 0 && errno == EINTR);
-	if (n == 1)
-		return 0;
-	if (waitpid(child, &status, 0) == child && WIFEXITED(status) &&
-	    WEXITSTATUS(status))
-		return WEXITSTATUS(status);
-	return EXIT_SALLYPORT;
-}
-
-static int start_in_background(struct guard *g)
-{
-	AUTO_FD int messages = open_messages();
-	int pair[2], status;
-	pid_t child;
-
-	if (messages < 0 || pipe2(pair, O_CLOEXEC) < 0)
-		die(EXIT_SALLYPORT, "starting: %s", strerror(errno));
-	child = fork();
-	if (child < 0)
-		die(EXIT_SALLYPORT, "starting: %s", strerror(errno));
-	if (child == 0) {
-		close(pair[0]);
-		detach(messages);
-		close_others(g->lock, pair[1]);
-		g->ready = pair[1];
-		exit(stay(g));
-	}
-	close(pair[1]);
-	status = await(child, pair[0]);
-	close(pair[0]);
-	show_messages(messages);
-	return status;
-}
-
 int guard_up(int argc, char **argv)
 {
 	static struct guard guard = { .lock = -1, .ready = -1 };
@@ -515,6 +421,7 @@ int guard_up(int argc, char **argv)
 	if (geteuid() != 0)
 		die(EXIT_SALLYPORT, "`sallyport guard up` needs root");
 	take_lock(&guard);
-	return guard.options.foreground ? stay(&guard)
-					: start_in_background(&guard);
+	return guard.options.foreground
+		       ? stay(&guard, -1)
+		       : guard_detach(guard.lock, stay, &guard);
 }

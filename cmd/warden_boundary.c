@@ -201,6 +201,19 @@ int boundary_fd(const struct warden *w)
 	return w->watched.rules ? w->gateway->rules_watch : -1;
 }
 
+/* The last look is after the last news: what comes later is news again. */
+bool boundary_idle(struct warden *w)
+{
+	struct watch_change change;
+	int got;
+
+	if (!w->watched.rules || !is_elsewhere(w))
+		return false;
+	while ((got = watch_read(w->gateway->rules_watch, &change)) > 0)
+		;
+	return got == 0 && is_elsewhere(w);
+}
+
 bool boundary_look(struct warden *w)
 {
 	return w->watched.rules && take_changes(w, true);

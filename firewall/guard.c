@@ -27,7 +27,8 @@
 #include "firewall/readback.h"
 #include "firewall/ruleset.h"
 
-#define RETRIES 8
+/* Others change their rules meanwhile, and then each look begins anew. */
+#define RETRIES 64
 
 void guard_use(struct nft *nft)
 {

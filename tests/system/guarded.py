@@ -78,6 +78,12 @@ print("%.2f" % (time.monotonic() - began))
 """
 
 
+def own_place():
+    """What is remembered of a guard is the lab's, and gone with it."""
+    os.makedirs("/run/sallyport", exist_ok=True)
+    sh("mount", "-t", "tmpfs", "-o", "mode=755", "lab", "/run/sallyport")
+
+
 def user(uid):
     return ["setpriv", "--reuid", str(uid), "--regid", str(uid),
             "--clear-groups"] if uid else []
