@@ -87,7 +87,7 @@ struct record_context {
 	const char *sandbox_name;
 	const char *policy_digest; /* hex */
 	const char *policy_name;
-	const char *boundary; /* "netns", "external" */
+	const char *boundary; /* "netns", "external", "in-container" */
 	/* The leaf hash (RFC 6962) of the line before; NULL for the first. */
 	const uint8_t *prev;
 	/* Only in the record that opens the session. */

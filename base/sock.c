@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netfilter_ipv4.h>
 #include <netinet/tcp.h>
 #include <string.h>
 
@@ -186,6 +187,19 @@ int sock_ingress(int fd, uint32_t *ret_ifindex)
 		return 0;
 	}
 	return -ENOENT;
+}
+
+int sock_original_dst(int fd, union sockaddr_any *ret_dst)
+{
+	union sockaddr_any dst = { .sa.sa_family = AF_UNSPEC };
+	socklen_t len = sizeof(dst.in4);
+
+	if (getsockopt(fd, IPPROTO_IP, SO_ORIGINAL_DST, &dst.in4, &len) < 0)
+		return -errno;
+	if (len != sizeof(dst.in4) || dst.sa.sa_family != AF_INET)
+		return -EBADMSG;
+	*ret_dst = dst;
+	return 0;
 }
 
 void sock_reset_on_close(int fd)

@@ -37,6 +37,10 @@ int sock_nonblock(int fd);
  * of the listener's namespace: who it is from. 0 or -errno. */
 int sock_ingress(int fd, uint32_t *ret_ifindex);
 
+/* Where an accepted IPv4 connection meant to go before this host's rules sent
+ * it to us. 0; -ENOENT if the kernel does not know any more, or -errno. */
+int sock_original_dst(int fd, union sockaddr_any *ret_dst);
+
 /* Ends the connection with RST instead of FIN when closed (SO_LINGER 0). */
 void sock_reset_on_close(int fd);
 

@@ -28,7 +28,10 @@
 #include "launch/child.h"
 
 static const size_t fds_of[RIGHTS_COUNT] = {
-	[RIGHTS_KEEPER] = 2, [RIGHTS_LOCK] = 1
+	[RIGHTS_KEEPER] = 2,
+	[RIGHTS_LOCK] = 1,
+	[RIGHTS_LINK] = 1,
+	[RIGHTS_END] = 1,
 };
 
 static bool is_sound(const struct rights_request *request, ssize_t len,
@@ -40,6 +43,7 @@ static bool is_sound(const struct rights_request *request, ssize_t len,
 	switch (request->what) {
 	case RIGHTS_KEEPER:
 	case RIGHTS_LINK:
+	case RIGHTS_END:
 		return true;
 	case RIGHTS_LOCK:
 		return request->ip.len == 4 || request->ip.len == 16;
@@ -76,6 +80,9 @@ static void act(const char *run, const struct rights_request *request,
 	case RIGHTS_LOCK:
 		reply->status = here_lock(fds[0], &request->ip, reply->text,
 					  sizeof(reply->text));
+		break;
+	case RIGHTS_END:
+		reply->status = here_end(fds[0]);
 		break;
 	case RIGHTS_LINK:
 		reply->status = here_link(fds[0], &link);

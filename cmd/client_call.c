@@ -73,25 +73,40 @@ static json_t *read_json(const struct client_reply *reply)
 	return NULL;
 }
 
-json_t *client_ask_json(const struct client_call *call, int *ret_status)
+/* What was sent and what came last: who dies with them has not lost them. */
+static const json_t *volatile last_body;
+static const json_t *volatile last_answer;
+
+static int ask(const struct client_call *call, struct client_reply *ret_reply,
+	       char *why, size_t cap)
 {
 	AUTO_FREE char *body =
 		call->body ? json_dumps(call->body, JSON_COMPACT) : NULL;
-	char path[512], why[256];
+	char path[512];
 	struct client_request request = { .socket = call->socket,
 					  .method = call->method,
 					  .path = path,
 					  .body = body,
 					  .len = body ? strlen(body) : 0,
 					  .timeout_ms = CLIENT_TIMEOUT_MS };
+
+	if (call->body && !body) {
+		snprintf(why, cap, "out of memory");
+		return -ENOMEM;
+	}
+	path_of(call, path, sizeof(path));
+	return client_ask(&request, ret_reply, why, cap);
+}
+
+json_t *client_ask_json(const struct client_call *call, int *ret_status)
+{
 	struct client_reply reply = { 0 };
+	char why[256];
 	json_t *json;
 	int err;
 
-	if (call->body && !body)
-		die(EXIT_SALLYPORT, "out of memory");
-	path_of(call, path, sizeof(path));
-	err = client_ask(&request, &reply, why, sizeof(why));
+	last_body = call->body;
+	err = ask(call, &reply, why, sizeof(why));
 	if (err)
 		no_daemon(call->socket, err, why);
 	json = read_json(&reply);
@@ -101,6 +116,7 @@ json_t *client_ask_json(const struct client_call *call, int *ret_status)
 		die(EXIT_SALLYPORT,
 		    "the daemon at %s answers %d, and nothing that can be read",
 		    call->socket, *ret_status);
+	last_answer = json;
 	return json;
 }
 

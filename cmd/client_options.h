@@ -9,8 +9,6 @@
 #include <getopt.h>
 #include <stddef.h>
 
-#include "base/addr.h"
-
 /* One of these options is found in @table by every such command. */
 enum client_option {
 	CLIENT_OPTION_SOCKET = 768,

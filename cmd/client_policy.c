@@ -11,14 +11,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "audit/text.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cmd/client_call.h"
 #include "cmd/command.h"
 #include "cmd/policy_options.h"
 #include "cmd/session.h"
+
+/* Of a change that another one is in the way of. */
+#define STATUS_CONFLICT 409
+#define RETRY_MS	200
+#define RETRIES		50
 
 #define NOTES	 "made"
 #define MADE_MAX ((size_t)1 << 20)
@@ -80,6 +87,25 @@ void client_policy_free(struct client_policy *policy)
 {
 	policy_choice_free(&policy->choice);
 	bundle_free(&policy->bundle);
+}
+
+json_t *client_policy_send(const char *socket, const char *name,
+			   const json_t *body, int *ret_status)
+{
+	const struct timespec pause = { .tv_nsec = RETRY_MS * 1000000 };
+	const struct client_call call = { .socket = socket,
+					  .method = "PUT",
+					  .name = name,
+					  .path = "/policy",
+					  .body = body };
+	json_t *answer = client_ask_json(&call, ret_status);
+
+	for (int i = 0; *ret_status == STATUS_CONFLICT && i < RETRIES; i++) {
+		json_decref(answer);
+		nanosleep(&pause, NULL);
+		answer = client_ask_json(&call, ret_status);
+	}
+	return answer;
 }
 
 /* --- the files ----------------------------------------------------------- */

@@ -29,6 +29,12 @@ struct client_policy {
  * wrong. */
 bool client_policy_put(struct client_policy *policy, json_t *body);
 
+/* Gives the sandbox @name the policy in @body. While another change of it is on
+ * its way (the daemon's own, after a reload) it is asked again, for some
+ * seconds. The answer, for the caller to decref, and its status. */
+json_t *client_policy_send(const char *socket, const char *name,
+			   const json_t *body, int *ret_status);
+
 /* Remembers the files for the sandbox @name; where that can't be done there is
  * a warning. */
 void client_policy_remember(const struct client_policy *policy,

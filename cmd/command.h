@@ -17,6 +17,7 @@ struct command {
 int run_main(int argc, char **argv);
 int serve_main(int argc, char **argv);
 int daemon_main(int argc, char **argv);
+int guard_main(int argc, char **argv);
 int presets_main(int argc, char **argv);
 int check_main(int argc, char **argv);
 int explain_main(int argc, char **argv);

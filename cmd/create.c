@@ -62,15 +62,19 @@ static const char *const more_help[] = { policy_options_help,
 
 static void add_publish(struct create *c, const char *text)
 {
+	struct publish_option publish;
 	char ip[IP_TEXT_MAX];
-	struct publish_option p;
 
-	if (!options_publish(text, &p))
-		client_bad_line(&c->line, "not [ADDR:]PORT:PORT:", text);
+	if (!options_publish(text, &publish))
+		client_bad_line(&c->line,
+				"not [ADDR:]PORT:PORT, like 8080:3000 (IPv6 in "
+				"brackets):",
+				text);
 	if (json_array_append_new(c->publish,
 				  json_pack("{s:s, s:i, s:i}", "address",
-					    ip_format(&p.at.ip, ip), "port",
-					    p.at.port, "inside", p.port)))
+					    ip_format(&publish.at.ip, ip),
+					    "port", publish.at.port, "inside",
+					    publish.port)))
 		die(EXIT_SALLYPORT, "out of memory");
 }
 

@@ -224,6 +224,27 @@ static int check_spec(struct daemon *daemon, const struct daemon_spec *spec,
 	return 0;
 }
 
+static int place(const struct box *box, const char *below, char *ret)
+{
+	int len = snprintf(ret, PATH_MAX, "%s/%s/%s", box->daemon->options.run,
+			   below, box->sandbox.spec.name);
+
+	return len < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* An engine's is where the engine says, later. */
+static int place_namespaces(struct box *box)
+{
+	struct daemon_sandbox *s = &box->sandbox;
+	int err = 0;
+
+	if (s->spec.link == KEEP_LINK_OWN)
+		err = place(box, "netns", s->netns);
+	if (!err && s->spec.link == KEEP_LINK_OWN && s->spec.uid != 0)
+		err = place(box, "user", s->userns);
+	return err;
+}
+
 static void fill(struct box *box, const struct daemon_spec *spec)
 {
 	struct daemon_spec *own = &box->sandbox.spec;
@@ -256,7 +277,9 @@ int daemon_create(struct daemon *daemon, const struct daemon_spec *spec,
 	if (!box)
 		return -ENOMEM;
 	fill(box, spec);
-	err = box_compose(box, spec->policy_name, bundle, &whole);
+	err = place_namespaces(box);
+	if (!err)
+		err = box_compose(box, spec->policy_name, bundle, &whole);
 	if (!err)
 		err = check_policy(&whole, reterr, cap);
 	bundle_free(&whole);

@@ -81,34 +81,17 @@ int box_policy(const struct box *box, struct bundle *ret)
 
 /* --- namespaces ---------------------------------------------------------- */
 
-static int name_pin(const struct box *box, const char *below, char *path)
-{
-	int len = snprintf(path, PATH_MAX, "%s/%s/%s", box->daemon->options.run,
-			   below, box->sandbox.spec.name);
-
-	return len < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-/* The namespace of a sandbox, made and pinned if there is none. */
+/* The namespace of a sandbox; a new one is made and pinned where its state said
+ * before that it would be. */
 static int have_namespace(struct box *box)
 {
-	struct daemon_sandbox *s = &box->sandbox;
-	const char *run = box->daemon->options.run;
+	const struct daemon_sandbox *s = &box->sandbox;
 	int err, fd;
 
-	if (*s->netns)
+	if (box->served)
 		return pin_open(s->netns);
-	err = rights_namespace(run, s->spec.name, s->spec.uid, s->spec.gid,
-			       &fd);
-	if (err)
-		return err;
-	err = name_pin(box, "netns", s->netns);
-	if (!err && s->spec.uid)
-		err = name_pin(box, "user", s->userns);
-	if (!err)
-		err = state_save(box->daemon, s);
-	if (err)
-		close_fd(&fd);
+	err = rights_namespace(box->daemon->options.run, s->spec.name,
+			       s->spec.uid, s->spec.gid, &fd);
 	return err ? err : fd;
 }
 

@@ -90,10 +90,15 @@ static int put_file(int dir, const char *name, const void *data, size_t len)
 	int err = write_all(fd, data, len);
 	if (err)
 		return err;
-	if (fsync(fd) < 0 || renameat(dir, fresh, dir, name) < 0 ||
-	    fsync(dir) < 0)
+	if (fsync(fd) < 0 || renameat(dir, fresh, dir, name) < 0)
 		return -errno;
 	return 0;
+}
+
+/* Names in it are on the disk. */
+static int sync_dir(int dir)
+{
+	return fsync(dir) < 0 ? -errno : 0;
 }
 
 /* All of a file, allocated; a NUL follows. */
@@ -204,14 +209,11 @@ static void put_publish(struct json *j, const struct daemon_sandbox *s)
 	json_close(j, ']');
 }
 
-int state_save(const struct daemon *daemon, const struct daemon_sandbox *s)
+static int put_state(int dir, const struct daemon_sandbox *s)
 {
-	AUTO_FD int dir = open_dir(daemon, s->spec.name);
 	char buf[STATE_MAX];
 	struct json j = json_of(buf, sizeof(buf));
 
-	if (dir < 0)
-		return dir;
 	json_open(&j, NULL, '{');
 	json_uint(&j, "version", 1);
 	json_text(&j, "name", s->spec.name);
@@ -235,6 +237,14 @@ int state_save(const struct daemon *daemon, const struct daemon_sandbox *s)
 		put_publish(&j, s);
 	json_close(&j, '}');
 	return j.full ? -EFBIG : put_file(dir, "state.json", buf, j.len);
+}
+
+int state_save(const struct daemon *daemon, const struct daemon_sandbox *s)
+{
+	AUTO_FD int dir = open_dir(daemon, s->spec.name);
+	int err = dir < 0 ? dir : put_state(dir, s);
+
+	return err ? err : sync_dir(dir);
 }
 
 static bool get_text(const json_t *root, const char *key, char *buf, size_t cap)
@@ -367,9 +377,11 @@ int state_make(const struct daemon *daemon, const struct daemon_sandbox *s,
 	}
 	/* Last: with it the sandbox is there. */
 	if (!err)
-		err = state_save(daemon, s);
-	if (!err && fsync(daemon->state_dir) < 0)
-		err = -errno;
+		err = put_state(dir, s);
+	if (!err)
+		err = sync_dir(dir);
+	if (!err)
+		err = sync_dir(daemon->state_dir);
 	if (err)
 		state_drop(daemon, name);
 	return err;

@@ -181,6 +181,9 @@ void docker_ports_check(struct docker_endpoint *endpoint);
 
 /* docker_join.c: is the container's namespace the one it was at Join? */
 bool docker_key_alive(const struct docker_endpoint *endpoint);
+/* Its namespace could not be locked: who is in it is killed. */
+void docker_not_contained(const struct docker_endpoint *endpoint,
+			  const char *why);
 /* A keeper that has to make the link anew calls it as the engine did. */
 void docker_name_link(const struct docker_endpoint *endpoint);
 

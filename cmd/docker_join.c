@@ -8,8 +8,8 @@
  * has a resolver in there that may ask the host's name servers. Where the
  * namespace is there already (engines from v28 on, and `docker network
  * connect`) that is done before the answer, and what fails is an error; where
- * it is not yet, it is watched for, and what fails ends the sandbox: a
- * container that is not held must not have our link as well.
+ * it is not yet, it is watched for, and what fails ends the sandbox, and the
+ * container: its names would leave past us.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,15 +38,27 @@ bool docker_key_alive(const struct docker_endpoint *endpoint)
 	return ns >= 0 && inode_of(ns) == endpoint->key_inode;
 }
 
-/* The container may be running, and is not what it has to be. */
-static void failed(struct docker_endpoint *endpoint, int err, const char *why)
+/* A container must not run without the tables: the engine would ask for names
+ * past us. Who is in its namespace is killed, which is what the engine sees. */
+void docker_not_contained(const struct docker_endpoint *endpoint,
+			  const char *why)
 {
-	if (err == -ETIMEDOUT)
-		log_warn("docker: %s: its container never came",
-			 endpoint->name);
+	AUTO_FD int ns = docker_netns_open(endpoint->key);
+	const int r = ns < 0 ? ns : rights_end(ns);
+
+	if (r == 0 || r == -ENOENT)
+		log_err("docker: %s: its container could not be contained, and was ended: %s",
+			endpoint->name, why);
 	else
-		log_err("docker: %s: the container whose namespace is %s is NOT contained (%s): its link is cut; stop it",
-			endpoint->name, endpoint->key, why);
+		log_err("docker: %s: the container whose namespace is %s is NOT CONTAINED (%s), and can't be ended (%s): stop it",
+			endpoint->name, endpoint->key, why, strerror(-r));
+}
+
+/* It is locked in, with nobody at the other end. */
+static void cut(struct docker_endpoint *endpoint, const char *why)
+{
+	log_err("docker: %s: its container reaches nothing: %s", endpoint->name,
+		why);
 	docker_endpoint_end(endpoint, false, ENDED_FAILED, NULL);
 }
 
@@ -59,7 +71,7 @@ static void told(void *arg, struct daemon_sandbox *sandbox, int err,
 	if (docker_endpoint_back(endpoint))
 		return;
 	if (err < 0)
-		failed(endpoint, err, why);
+		cut(endpoint, why);
 }
 
 void docker_name_link(const struct docker_endpoint *endpoint)
@@ -97,8 +109,13 @@ static void appeared(void *arg, int err, int fd, const char *why)
 	int r;
 
 	endpoint->watch = NULL; /* it is freed */
+	if (err == -ETIMEDOUT)
+		log_warn("docker: %s: its container never came",
+			 endpoint->name);
+	else if (err < 0)
+		docker_not_contained(endpoint, why);
 	if (err < 0) {
-		failed(endpoint, err, why);
+		docker_endpoint_end(endpoint, false, ENDED_FAILED, NULL);
 		return;
 	}
 	endpoint->key_inode = inode_of(ns);
@@ -106,7 +123,7 @@ static void appeared(void *arg, int err, int fd, const char *why)
 	docker_save_endpoint(endpoint);
 	r = tell(endpoint, ns);
 	if (r < 0)
-		failed(endpoint, r, strerror(-r));
+		cut(endpoint, strerror(-r));
 }
 
 /* Locks the namespace, or waits for it. 0, or -errno and @reterr. */

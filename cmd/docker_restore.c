@@ -134,8 +134,7 @@ static void lock_left(const struct docker_endpoint *endpoint)
 
 	if (ns >= 0 &&
 	    rights_lock(ns, &endpoint->gateway, why, sizeof(why)) < 0)
-		log_err("docker: %s: the container whose namespace is %s is NOT contained (%s): stop it",
-			endpoint->name, endpoint->key, why);
+		docker_not_contained(endpoint, why);
 }
 
 /* The daemon has taken its sandboxes up already, where the namespace is there,

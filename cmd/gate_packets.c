@@ -123,11 +123,21 @@ static bool same(const struct kind *kind, const struct nflog_packet *p)
 	       ip_equal(&q->src, &p->src) && strcmp(q->prefix, p->prefix) == 0;
 }
 
+/* Under the guard there is one, whatever a packet came in by. */
+static uint32_t sandbox_of(struct gate *gate, uint32_t ifindex)
+{
+	const struct gate_sandbox *sandbox =
+		gate_sandbox_by_ifindex(gate, ifindex);
+
+	if (!sandbox)
+		sandbox = gate_sandbox_by_ifindex(gate, 0);
+	return sandbox ? sandbox->pub.id : 0;
+}
+
 static void on_packet(void *arg, const struct nflog_packet *packet)
 {
 	struct packets *packets = arg;
-	struct gate_sandbox *sandbox =
-		gate_sandbox_by_ifindex(packets->gate, packet->ifindex);
+	const uint32_t sandbox = sandbox_of(packets->gate, packet->ifindex);
 	struct kind *slot = NULL;
 
 	for (size_t i = 0; i < KINDS_MAX; i++) {
@@ -143,13 +153,13 @@ static void on_packet(void *arg, const struct nflog_packet *packet)
 	}
 	if (!slot) {
 		slot = &packets->kind[KINDS_MAX];
-		slot->sandbox = sandbox ? sandbox->pub.id : 0;
+		slot->sandbox = sandbox;
 		slot->packet = *packet;
 		slot->more++;
 		return;
 	}
 	*slot = (struct kind){ .packet = *packet,
-			       .sandbox = sandbox ? sandbox->pub.id : 0,
+			       .sandbox = sandbox,
 			       .used = true };
 	if (gate_is_behind(packets->gate))
 		slot->more = 1;

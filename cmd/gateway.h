@@ -26,6 +26,7 @@ struct gateway_flows {
 enum gateway_side { GATEWAY_SIDE, SANDBOX_SIDE, GATEWAY_SIDES };
 
 struct link_view;
+struct guard_spec;
 
 /* Where the sandbox is, or will be. NULL, or zeroes with .sandbox -1: a
  * namespace of its own, and the usual addresses. */
@@ -41,6 +42,9 @@ struct gateway_place {
 };
 
 struct gateway {
+	/* NULL, or: there is no namespace, but these rules in our own; see
+	 * cmd/guard_gateway.h. */
+	struct guard_spec *guard;
 	struct gateway_place place;
 	struct netns ns, sandbox; /* .sandbox.fd -1: none yet */
 	struct nft *nft;

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/gateway.h"
+#include "cmd/guard_gateway.h"
 #include "dns/lease.h"
 
 #define LINK_POOL_BITS 16
@@ -350,8 +351,9 @@ void gateway_drop_changes(struct gateway *g)
 int gateway_verify(struct gateway *g, char *reterr, size_t cap)
 {
 	char digest[65];
-	int err = ruleset_verify(g->nft, &g->spec, &g->link, 1, digest, reterr,
-				 cap);
+	int err = g->guard ? guard_gateway_verify(g, digest, reterr, cap)
+			   : ruleset_verify(g->nft, &g->spec, &g->link, 1,
+					    digest, reterr, cap);
 
 	if (!err && strcmp(digest, g->digest) != 0) {
 		snprintf(reterr, cap, "their digest is another one");

@@ -9,6 +9,8 @@
 
 #include "base/cleanup.h"
 #include "cmd/gateway_impl.h"
+#include "cmd/guard_gateway.h"
+#include "firewall/guard.h"
 #include "firewall/watch.h"
 #include "launch/link_view.h"
 
@@ -115,6 +117,8 @@ int gateway_verify_links(struct gateway *g, char *reterr, size_t cap)
 	char differs[400];
 	int err = 0;
 
+	if (g->guard)
+		return guard_gateway_follow(g, reterr, cap);
 	for (size_t i = 0; !err && i < GATEWAY_SIDES; i++) {
 		err = verify_side(g, i, differs, sizeof(differs));
 		if (err)
@@ -128,7 +132,11 @@ int gateway_link_news(struct gateway *g, int fd, char *reterr, size_t cap)
 	const size_t side =
 		fd == g->link_watch[SANDBOX_SIDE] ? SANDBOX_SIDE : GATEWAY_SIDE;
 	char what[300] = "";
-	int got = link_view_changed(fd, g->view[side], what, sizeof(what));
+	int got;
+
+	if (g->guard)
+		return guard_gateway_news(fd);
+	got = link_view_changed(fd, g->view[side], what, sizeof(what));
 
 	/* While an engine is at work all is new. */
 	if (got == -EBADMSG && !g->view[side])
@@ -141,8 +149,13 @@ int gateway_link_news(struct gateway *g, int fd, char *reterr, size_t cap)
 /* The link's elements, and what the policy allows as addresses. */
 static int put_back(struct gateway *g, const struct policy *policy)
 {
-	int err = ruleset_install(g->nft, &g->spec);
+	int err;
 
+	if (g->guard) {
+		err = guard_gateway_install(g);
+		return err ? err : gateway_literals(g, NULL, policy);
+	}
+	err = ruleset_install(g->nft, &g->spec);
 	if (!err)
 		err = ruleset_link_add(g->nft, &g->link, g->spec.proxy_port);
 	return err ? err : gateway_literals(g, NULL, policy);
@@ -189,7 +202,8 @@ static uint64_t *at(struct ruleset_counters *counters, size_t i)
 int gateway_counters(struct gateway *g, struct ruleset_counters *ret)
 {
 	struct ruleset_counters now;
-	int err = ruleset_counters(g->nft, &now);
+	int err = g->guard ? guard_counters(g->nft, &now)
+			   : ruleset_counters(g->nft, &now);
 
 	for (size_t i = 0; i < ARRAY_SIZE(counter); i++) {
 		/* Somebody began to count anew. */

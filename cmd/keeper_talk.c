@@ -120,12 +120,15 @@ static void take_netns(struct keeper *k, int ns)
 static void take_forward(struct keeper *k, const struct msg_keep_forward *msg,
 			 int *fd)
 {
-	struct msg_keep_done done = { .status = -EOPNOTSUPP };
+	struct msg_keep_done done = { .status = warden_forward(
+					      &k->warden, steal_fd(fd),
+					      &msg->at, msg->port) };
 
-	(void)msg;
-	close_fd(fd);
-	snprintf(done.text, sizeof(done.text),
-		 "ports of a sandbox can't be published");
+	if (done.status)
+		snprintf(done.text, sizeof(done.text), "publishing port %u: %s",
+			 msg->port,
+			 done.status == -ENOSPC ? "there are too many"
+						: strerror(-done.status));
 	keeper_say(k, MSG_KEEP_DONE, &done);
 }
 

@@ -26,6 +26,7 @@ static const struct command commands[] = {
 	{ "run", run_main, "run a command that reaches allowed hosts only" },
 	{ "serve", serve_main, "the gate alone, on given addresses" },
 	{ "daemon", daemon_main, "many sandboxes: create, exec, rm; Docker" },
+	{ "guard", guard_main, "the gate for a network that is there already" },
 	{ "reload", reload_main, "read the policy of a running one again" },
 	{ "create", create_main, "make a sandbox that stays, of the daemon" },
 	{ "exec", exec_main, "run a command in one of them" },

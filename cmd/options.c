@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.c - the command line of `run` and `serve`.
+ * options.c - the command line of `run`, `serve` and `guard up`.
  */
 #include "cmd/options.h"
 
@@ -31,6 +31,7 @@ enum option_code {
 	OPT_HTTP,
 	OPT_CLIENT,
 	OPT_PUBLISH,
+	OPT_FOREGROUND,
 };
 
 #define COMMON_OPTIONS                                               \
@@ -59,6 +60,13 @@ static const struct option serve_options[] = {
 	{ "tls", required_argument, NULL, OPT_TLS },
 	{ "http", required_argument, NULL, OPT_HTTP },
 	{ "client", required_argument, NULL, OPT_CLIENT },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const struct option guard_options[] = {
+	COMMON_OPTIONS,
+	{ "proxy", required_argument, NULL, OPT_PROXY },
+	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -113,21 +121,35 @@ static const char serve_help[] =
 	"  --client CIDR     who may use it; needed where an address is not "
 	"loopback\n";
 
+static const char guard_help[] =
+	"usage: sallyport guard up [OPTION]...\n\n"
+	"From now on nothing in this network namespace (a container, a machine) "
+	"leaves it\nbut through the gate. In the background; `sallyport guard "
+	"status` and `down`.\n\n"
+	"  --foreground      stay; SIGTERM ends the gate, the rules remain\n"
+	"  --proxy ADDR:PORT the explicit proxy, on loopback (default "
+	"127.0.0.1:3128)\n";
+
+static const struct {
+	const char *name, *help, *more;
+	const struct option *table;
+} command_line[] = {
+	[OPTIONS_RUN] = { "run", run_help, run_more, run_options },
+	[OPTIONS_SERVE] = { "serve", serve_help, "", serve_options },
+	[OPTIONS_GUARD] = { "guard up", guard_help, "", guard_options },
+};
+
 static _Noreturn void bad(enum options_for which, const char *what,
 			  const char *arg)
 {
 	die(EXIT_SALLYPORT, "%s%s%s\nTry `sallyport %s --help`.", what,
-	    arg ? " " : "", arg ? arg : "",
-	    which == OPTIONS_RUN ? "run" : "serve");
+	    arg ? " " : "", arg ? arg : "", command_line[which].name);
 }
 
 static _Noreturn void help(enum options_for which)
 {
-	if (which == OPTIONS_RUN)
-		printf("%s%s%s%s", run_help, policy_options_help, common_help,
-		       run_more);
-	else
-		printf("%s%s%s", serve_help, policy_options_help, common_help);
+	printf("%s%s%s%s", command_line[which].help, policy_options_help,
+	       common_help, command_line[which].more);
 	exit(0);
 }
 
@@ -163,11 +185,11 @@ bool options_publish(const char *text, struct publish_option *ret)
 	char at[80], whole[80];
 	int n = inside ? (int)(inside - text) : 0;
 
-	if (!inside || n >= 64)
+	if (!inside || n >= 64 || strlen(inside) > sizeof(":65535") - 1)
 		return false;
 	snprintf(at, sizeof(at), "%s%.*s",
 		 memchr(text, ':', (size_t)n) ? "" : "127.0.0.1:", n, text);
-	snprintf(whole, sizeof(whole), "0.0.0.0:%.8s", inside + 1);
+	snprintf(whole, sizeof(whole), "0.0.0.0%s", inside);
 	if (!endpoint_parse(at, &ret->at.ip, &ret->at.port) ||
 	    !endpoint_parse(whole, &in.ip, &in.port))
 		return false;
@@ -251,6 +273,9 @@ static void apply(enum options_for which, struct options *o, int code)
 	case OPT_PUBLISH:
 		add_publish(which, o, optarg);
 		break;
+	case OPT_FOREGROUND:
+		o->foreground = true;
+		break;
 	case OPT_HELP:
 		help(which);
 	}
@@ -280,11 +305,17 @@ static void check_serve(const struct options *o)
 	}
 }
 
+/* For this namespace alone. */
+static void check_guard(const struct options *o)
+{
+	if (o->proxy.ip.len && !is_loopback(&o->proxy.ip))
+		bad(OPTIONS_GUARD, "--proxy is not on loopback", NULL);
+}
+
 void options_parse(enum options_for which, int argc, char **argv,
 		   struct options *ret)
 {
-	const struct option *table =
-		which == OPTIONS_RUN ? run_options : serve_options;
+	const struct option *table = command_line[which].table;
 	int code;
 
 	*ret = (struct options){ 0 };
@@ -299,10 +330,13 @@ void options_parse(enum options_for which, int argc, char **argv,
 		apply(which, ret, code);
 	}
 	ret->argv = argv + optind;
-	if (which == OPTIONS_SERVE) {
+	if (which != OPTIONS_RUN) {
 		if (optind < argc)
 			bad(which, "what is", argv[optind]);
-		check_serve(ret);
+		if (which == OPTIONS_SERVE)
+			check_serve(ret);
+		else
+			check_guard(ret);
 	} else if (optind >= argc) {
 		bad(which,
 		    "a command is missing: sallyport run [OPTION]... -- "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.h - the command line of `run` and `serve`.
+ * options.h - the command line of `run`, `serve` and `guard up`.
  */
 #ifndef CMD_OPTIONS_H
 #define CMD_OPTIONS_H
@@ -33,9 +33,11 @@ struct options {
 	struct endpoint proxy, dns, tls, http; /* serve; .ip.len 0: none */
 	struct cidr client[OPTION_CLIENTS_MAX];
 	size_t clients;
+
+	bool foreground; /* guard up; it has .proxy too */
 };
 
-enum options_for { OPTIONS_RUN, OPTIONS_SERVE };
+enum options_for { OPTIONS_RUN, OPTIONS_SERVE, OPTIONS_GUARD };
 
 /* Parses; on a bad command line says what and exits EXIT_SALLYPORT; prints help
  * and exits 0 when asked to. */

@@ -4,7 +4,7 @@
  * the daemon, in force at once, also for what goes on.
  */
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -68,6 +68,7 @@ int policy_main(int argc, char **argv)
 	static struct change c;
 	json_t *body = json_object(), *answer;
 	const char *words[1 + POLICY_PATHS_MAX], *name;
+	int status;
 	size_t n;
 
 	log_init("sallyport", LOG_LEVEL_WARN);
@@ -86,12 +87,12 @@ int policy_main(int argc, char **argv)
 	if (!body || !client_policy_put(&c.policy, body))
 		client_bad_line(&c.line, "which policy? --policy FILE says it",
 				NULL);
-	answer = client_want(
-		&(struct client_call){ .socket = client_socket(c.line.socket),
-				       .method = "PUT",
-				       .name = name,
-				       .path = "/policy",
-				       .body = body });
+	answer = client_policy_send(client_socket(c.line.socket), name, body,
+				    &status);
+	if (status != 200) {
+		client_complain(name, answer, status);
+		exit(EXIT_SALLYPORT);
+	}
 	client_policy_remember(&c.policy, name);
 	if (c.json)
 		client_print_json(answer);

@@ -80,7 +80,7 @@ struct msg_ledger_start {
 	char sandbox_name[64];
 	char policy_digest[65];
 	char policy_name[64];
-	char boundary[16]; /* "netns", "external" */
+	char boundary[16]; /* "netns", "external", "in-container" */
 	uint32_t uid, gid; /* to become; 0: keep */
 	/* What is said of the session in its receipt. */
 	char separation[16];	 /* "uid", "namespace" */

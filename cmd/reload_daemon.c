@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "cmd/client_call.h"
+#include "cmd/client_policy.h"
 #include "cmd/command.h"
 #include "cmd/print.h"
 
@@ -36,22 +37,17 @@ static json_t *policy_again(const char *socket, const char *sandbox)
 
 int reload_daemon(const char *socket, const char *sandbox, bool json)
 {
-	struct client_call call = { .socket = socket,
-				    .method = "POST",
-				    .path = "/v1/reload" };
+	const struct client_call all = { .socket = socket,
+					 .method = "POST",
+					 .path = "/v1/reload" };
 	json_t *body = NULL, *answer;
 	int status;
 	bool good;
 
-	if (sandbox) {
+	if (sandbox)
 		body = policy_again(socket, sandbox);
-		call = (struct client_call){ .socket = socket,
-					     .method = "PUT",
-					     .name = sandbox,
-					     .path = "/policy",
-					     .body = body };
-	}
-	answer = client_ask_json(&call, &status);
+	answer = sandbox ? client_policy_send(socket, sandbox, body, &status)
+			 : client_ask_json(&all, &status);
 	good = status == 200;
 	if (json)
 		client_print_json(answer);

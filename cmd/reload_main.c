@@ -61,7 +61,6 @@ struct search {
 	const char *wanted; /* NULL: any */
 	struct found at[FOUND_MAX];
 	size_t n;
-	bool running; /* only asked which one it is */
 };
 
 /* The value of @key in "ok\nkey value\n...", or "". */
@@ -152,7 +151,8 @@ static _Noreturn void not_one(const struct search *search, const char *home)
 	exit(EXIT_SALLYPORT);
 }
 
-/* NULL: none, and there is a daemon, which may be meant. */
+/* NULL: none, and there is a daemon at @socket (NULL: it is not looked for),
+ * which may be meant. */
 static const struct found *find(struct search *search, const char *socket)
 {
 	char home[PATH_MAX] = "";
@@ -163,9 +163,9 @@ static const struct found *find(struct search *search, const char *socket)
 	if (search->wanted && !search->n &&
 	    look(search->wanted, &search->at[0]))
 		search->n = 1;
-	if (!search->n && client_there(socket))
+	if (!search->n && socket && client_there(socket))
 		return NULL;
-	if (search->n && !search->wanted && client_there(socket))
+	if (search->n && !search->wanted && socket && client_there(socket))
 		die(EXIT_SALLYPORT,
 		    "a session is running (%s), and the daemon too; say which "
 		    "one: its name, or --daemon",
@@ -263,7 +263,7 @@ static int print_running(const struct found *found, bool as_json)
 }
 
 struct line {
-	bool json, daemon;
+	bool json, running, daemon;
 	const char *socket;
 };
 
@@ -277,12 +277,12 @@ static void parse(int argc, char **argv, struct search *search,
 		}
 		if (strcmp(argv[i], "--json") == 0)
 			line->json = true;
+		else if (strcmp(argv[i], "--running") == 0)
+			line->running = true;
 		else if (strcmp(argv[i], "--daemon") == 0)
 			line->daemon = true;
 		else if (strcmp(argv[i], "--socket") == 0 && i + 1 < argc)
 			line->socket = argv[++i];
-		else if (strcmp(argv[i], "--running") == 0)
-			search->running = true;
 		else if (*argv[i] == '-' || search->wanted)
 			die(EXIT_SALLYPORT,
 			    "what is %s\nTry `sallyport reload --help`.",
@@ -304,12 +304,10 @@ int reload_main(int argc, char **argv)
 	log_init("sallyport", LOG_LEVEL_WARN);
 	parse(argc, argv, &search, &line);
 	if (!line.daemon)
-		found = find(&search, line.socket);
-	if (!found && search.running)
-		die(EXIT_SALLYPORT, "no session is running");
+		found = find(&search, line.running ? NULL : line.socket);
 	if (!found)
 		return reload_daemon(line.socket, search.wanted, line.json);
-	if (search.running)
+	if (line.running)
 		return print_running(found, line.json);
 	err = control_ask(found->dir, "reload", RELOAD_MS, reply);
 	if (err)

@@ -123,6 +123,21 @@ static bool is_external(const struct report_session *session)
 		       0;
 }
 
+static bool is_inside(const struct report_session *session)
+{
+	return strcmp(receipt_text(session, "boundary", "kind"),
+		      "in-container") == 0;
+}
+
+/* Behind a gate that stands still there is another way out, under the guard:
+ * what rules did not hold for a moment may have taken it. */
+static bool is_restored_inside(const struct report_session *session)
+{
+	return is_inside(session) &&
+	       strcmp(receipt_text(session, "boundary", "held"), "restored") ==
+		       0;
+}
+
 enum report_mark report_mark(const struct report_session *session)
 {
 	const char *held = receipt_text(session, "boundary", "held");
@@ -132,6 +147,7 @@ enum report_mark report_mark(const struct report_session *session)
 	     strcmp(held, "broken") == 0))
 		return REPORT_BROKEN;
 	if (session->result.verdict != VERIFY_HOLDS || is_external(session) ||
+	    is_restored_inside(session) ||
 	    (strcmp(held, "held") != 0 && strcmp(held, "restored") != 0))
 		return REPORT_NOT_PROVED;
 	return REPORT_HELD;
@@ -191,7 +207,12 @@ static void say_held(struct words *w, const struct report_session *session)
 	bool restored = strcmp(receipt_text(session, "boundary", "held"),
 			       "restored") == 0;
 
-	if (restored)
+	if (is_inside(session))
+		say(w, "The boundary held: rules inside of the network that "
+		       "was guarded let nobody out but the gate, and nobody "
+		       "else changed them. Root in there could have, which "
+		       "would show.");
+	else if (restored)
 		say(w, "The boundary held after it was put back in order: "
 		       "somebody else changed the kernel's rules, sallyport "
 		       "noticed and restored them. There was no other way "
@@ -241,6 +262,14 @@ static void say_unproved(struct words *w, const struct report_session *session)
 		say(w, "The gate kept to its policy; whether there was "
 		       "another way out, it can't know: the boundary was "
 		       "somebody else's.");
+		say_whole(w, session);
+		say_findings(w, session);
+		return;
+	}
+	if (result->verdict == VERIFY_HOLDS && is_inside(session)) {
+		say(w, "Somebody changed the rules inside of the network that "
+		       "was guarded; sallyport noticed and restored them, but "
+		       "something may have left meanwhile.");
 		say_whole(w, session);
 		say_findings(w, session);
 		return;

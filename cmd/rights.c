@@ -182,6 +182,16 @@ int rights_lock(int ns, const struct ip *gateway, char *reterr, size_t cap)
 	return err;
 }
 
+int rights_end(int ns)
+{
+	const struct rights_request request = { .what = RIGHTS_END };
+	struct rights_reply reply;
+
+	if (builder < 0)
+		return here_end(ns);
+	return ask(&request, &ns, 1, &reply, NULL);
+}
+
 int rights_link(int ns, char (*ret_name)[16])
 {
 	const struct rights_request request = { .what = RIGHTS_LINK };

@@ -46,6 +46,10 @@ int rights_drop(const char *run, const char *name);
 /* docker_lock() in @ns, which must not be our own. */
 int rights_lock(int ns, const struct ip *gateway, char *reterr, size_t cap);
 
+/* Kills who is in @ns, which must not be our own, and waits for that. 0;
+ * -EBUSY: somebody does not die; or -errno. */
+int rights_end(int ns);
+
 /* What our link is called in @ns. 0 or -errno. */
 int rights_link(int ns, char (*ret_name)[16]);
 

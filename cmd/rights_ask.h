@@ -18,6 +18,7 @@ enum rights_what {
 	RIGHTS_DROP,	  /* .name */
 	RIGHTS_LOCK,	  /* 1 fd: the namespace; .ip */
 	RIGHTS_LINK,	  /* 1 fd: the namespace */
+	RIGHTS_END,	  /* 1 fd: the namespace */
 	RIGHTS_COUNT
 };
 

@@ -14,6 +14,7 @@ int here_kill(const char *run, const char *name, pid_t *ret_pid,
 	      int *ret_pidfd);
 int here_drop(const char *run, const char *name);
 int here_lock(int ns, const struct ip *gateway, char *reterr, size_t cap);
+int here_end(int ns);
 int here_link(int ns, char (*ret_name)[16]);
 
 #endif

@@ -66,6 +66,14 @@ static int lease_memfd(void)
 	return steal_fd(&fd);
 }
 
+static int spawn(struct warden *w, const char *role, struct child *ret)
+{
+	int err = child_spawn(role, !w->root, ret);
+
+	return err == -EPERM && w->root && w->bare ? child_spawn_bare(role, ret)
+						   : err;
+}
+
 int warden_start(struct warden *w)
 {
 	int err;
@@ -84,10 +92,10 @@ int warden_start(struct warden *w)
 	w->watch_fd = link_watch();
 	if (w->watch_fd < 0)
 		return w->watch_fd;
-	err = child_spawn("ledger", !w->root, &w->ledger);
+	err = spawn(w, "ledger", &w->ledger);
 	if (err)
 		return err;
-	return child_spawn("gate", !w->root, &w->gate);
+	return spawn(w, "gate", &w->gate);
 }
 
 int warden_ready(struct warden *w)
@@ -167,8 +175,7 @@ int warden_start_gate(struct warden *w)
 	/* It would serve behind a boundary that is none. */
 	if (warden_held(w) == BOUNDARY_BROKEN)
 		return -EPERM;
-	if ((err = child_spawn("gate", !w->root, &w->gate)) ||
-	    (err = warden_give_gate(w)) ||
+	if ((err = spawn(w, "gate", &w->gate)) || (err = warden_give_gate(w)) ||
 	    (err = warden_await(&w->gate, MSG_GATE_READY)) ||
 	    (err = watch_gate(w)))
 		warden_failed(w, "the gate could not be started again");

@@ -38,11 +38,14 @@ struct warden_forward {
 struct warden {
 	/* Set by the caller before warden_start(). */
 	bool root; /* children get uids of their own; else user namespaces */
+	bool bare; /* as root: without other namespaces, where none can be made
+		    */
+	uid_t gate_uid, ledger_uid;  /* as root; 0: launch/isolate.h's */
 	const struct bundle *bundle; /* only read until it has started */
 	struct policy *policy;	     /* a reference of its own from there on */
 	struct session *session;     /* its key, and the files of its log */
 	const char *command;	     /* NULL under `serve` */
-	const char *boundary;	     /* "netns", "external" */
+	const char *boundary;	     /* "netns", "external", "in-container" */
 	struct gateway *gateway;     /* NULL under `serve` */
 	struct endpoint bound[GATE_SOCKET_COUNT]; /* `serve`: its addresses */
 	int socket[GATE_SOCKET_COUNT];		  /* for the gate; -1: none */

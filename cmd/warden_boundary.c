@@ -154,6 +154,15 @@ static bool is_repaired(const struct boundary *b,
 	       !watch_later(change->generation, b->repaired);
 }
 
+/* In a namespace that others use too, their own tables are their own. */
+static bool is_elsewhere(struct warden *w)
+{
+	char differs[DIFFER_MAX];
+
+	return w->gateway->guard &&
+	       gateway_verify(w->gateway, differs, sizeof(differs)) == 0;
+}
+
 /* @restore: what differs is put back. False if nobody did anything. */
 static bool take_changes(struct warden *w, bool restore)
 {
@@ -165,6 +174,8 @@ static bool take_changes(struct warden *w, bool restore)
 	       (got = watch_read(w->gateway->rules_watch, &change)) > 0) {
 		const bool repaired = is_repaired(&w->watched, &change);
 
+		if (is_elsewhere(w))
+			continue;
 		any |= !repaired;
 		if (repaired)
 			find_change(w, &change, "that was put back already");
@@ -188,6 +199,19 @@ static void on_rules(evutil_socket_t fd, short what, void *arg)
 int boundary_fd(const struct warden *w)
 {
 	return w->watched.rules ? w->gateway->rules_watch : -1;
+}
+
+/* The last look is after the last news: what comes later is news again. */
+bool boundary_idle(struct warden *w)
+{
+	struct watch_change change;
+	int got;
+
+	if (!w->watched.rules || !is_elsewhere(w))
+		return false;
+	while ((got = watch_read(w->gateway->rules_watch, &change)) > 0)
+		;
+	return got == 0 && is_elsewhere(w);
 }
 
 bool boundary_look(struct warden *w)

@@ -42,6 +42,8 @@ int boundary_join(struct warden *warden);
 /* For who waits for something else: readable when somebody may have changed the
  * rules; -1 if nobody watches. */
 int boundary_fd(const struct warden *warden);
+/* Was all of it about what is not ours (cmd/guard.h)? Then it is done with. */
+bool boundary_idle(struct warden *warden);
 /* Does at once what has to be done then. True if somebody did change them: a
  * gate that there is now has been started since. */
 bool boundary_look(struct warden *warden);

@@ -79,7 +79,8 @@ static void describe(const struct warden *w, struct msg_ledger_start *start)
 		snprintf(start->command, sizeof(start->command), "%.127s",
 			 w->command);
 	if (w->root)
-		start->uid = start->gid = ISOLATE_UID_LEDGER;
+		start->uid = start->gid =
+			w->ledger_uid ? w->ledger_uid : ISOLATE_UID_LEDGER;
 	start->sign_every = log->sign_every;
 	start->durable = log->durable;
 	start->rotate_bytes = log->rotate_bytes;
@@ -220,7 +221,8 @@ int warden_give_gate(struct warden *w)
 		       sizeof(limit)) < 0)
 		return -errno;
 	if (w->root)
-		start.uid = start.gid = ISOLATE_UID_GATE;
+		start.uid = start.gid =
+			w->gate_uid ? w->gate_uid : ISOLATE_UID_GATE;
 	if ((err = msg_send(w->gate.sock, MSG_GATE_START, &start, -1)) ||
 	    (err = msg_send(w->gate.sock, MSG_GATE_LEDGER, NULL, link)) ||
 	    (err = msg_send(w->gate.sock, MSG_GATE_POLICY, &policy,

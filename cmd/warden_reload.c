@@ -87,6 +87,8 @@ static int await_answer(struct warden *w, struct msg_reloaded *ret)
 			continue;
 		if (got <= 0)
 			return got < 0 ? -errno : -ETIMEDOUT;
+		if (ready[1].revents && boundary_idle(w))
+			continue;
 		if (ready[1].revents)
 			return -ECANCELED;
 		got = msg_recv(w->gate.sock, &msg, MSG_DONTWAIT);

@@ -80,6 +80,22 @@ int canon_table(struct canon *canon, uint32_t flags, uint32_t use)
 	return canon_add(canon, "table flags %u holds %u", flags, use);
 }
 
+/* Where there is one, the kernel says it twice. */
+static int add_devices(struct canon *canon, const char *name,
+		       const struct nftnl_chain *chain)
+{
+	const char *dev = nftnl_chain_get_str(chain, NFTNL_CHAIN_DEV);
+	const char *const *all =
+		nftnl_chain_get_array(chain, NFTNL_CHAIN_DEVICES);
+	int r = 0;
+
+	if (!all && dev)
+		return canon_add(canon, "chain %s on %s", name, dev);
+	for (size_t i = 0; r == 0 && all && all[i]; i++)
+		r = canon_add(canon, "chain %s on %s", name, all[i]);
+	return r;
+}
+
 int canon_chain(struct canon *canon, const struct nftnl_chain *chain)
 {
 	const char *name = nftnl_chain_get_str(chain, NFTNL_CHAIN_NAME);
@@ -90,18 +106,15 @@ int canon_chain(struct canon *canon, const struct nftnl_chain *chain)
 	if (!nftnl_chain_is_set(chain, NFTNL_CHAIN_HOOKNUM))
 		return canon_add(canon, "chain %s flags %u", text_or_none(name),
 				 flags);
-	return canon_add(
+	int r = canon_add(
 		canon,
-		"chain %s flags %u type %s hook %u priority %d policy %u "
-		"device %s%s",
+		"chain %s flags %u type %s hook %u priority %d policy %u",
 		text_or_none(name), flags,
 		text_or_none(nftnl_chain_get_str(chain, NFTNL_CHAIN_TYPE)),
 		nftnl_chain_get_u32(chain, NFTNL_CHAIN_HOOKNUM),
 		nftnl_chain_get_s32(chain, NFTNL_CHAIN_PRIO),
-		nftnl_chain_get_u32(chain, NFTNL_CHAIN_POLICY),
-		text_or_none(nftnl_chain_get_str(chain, NFTNL_CHAIN_DEV)),
-		nftnl_chain_is_set(chain, NFTNL_CHAIN_DEVICES) ? " and more"
-							       : "");
+		nftnl_chain_get_u32(chain, NFTNL_CHAIN_POLICY));
+	return r ? r : add_devices(canon, text_or_none(name), chain);
 }
 
 int canon_set(struct canon *canon, const struct nftnl_set *set)

@@ -68,7 +68,8 @@ void element_put(struct nft *nft, uint16_t type, const char *set,
 	for (size_t done = 0; done < n;) {
 		struct nlmsghdr *nlh = nft_start(nft, type, flags);
 
-		mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE, RULESET_TABLE);
+		mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE,
+				  nft_table(nft));
 		mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_SET, set);
 		struct nlattr *list =
 			mnl_attr_nest_start(nlh, NFTA_SET_ELEM_LIST_ELEMENTS);
@@ -196,7 +197,7 @@ int element_list(struct nft *nft, const char *set, size_t key_len,
 	struct nlmsghdr *nlh =
 		nft_ask(nft, NFT_MSG_GETSETELEM, NLM_F_DUMP, NFPROTO_INET);
 
-	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE, RULESET_TABLE);
+	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE, nft_table(nft));
 	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_SET, set);
 	return nft_read(nft, nlh, list_cb, &listing);
 }

@@ -50,8 +50,8 @@ void expr_meta_load(struct expr_list *l, uint32_t key, uint32_t reg)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_META_DREG, reg);
 }
 
-static void immediate(struct expr_list *l, uint32_t reg, const void *data,
-		      uint32_t len)
+void expr_immediate(struct expr_list *l, const void *data, uint32_t len,
+		    uint32_t reg)
 {
 	struct nftnl_expr *e = add(l, "immediate");
 
@@ -63,12 +63,32 @@ static void immediate(struct expr_list *l, uint32_t reg, const void *data,
 
 void expr_meta_set_mark(struct expr_list *l, uint32_t mark)
 {
-	immediate(l, REG_KEY, &mark, sizeof(mark));
+	expr_immediate(l, &mark, sizeof(mark), REG_KEY);
 	struct nftnl_expr *e = add(l, "meta");
 	if (!e)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_META_KEY, NFT_META_MARK);
 	nftnl_expr_set_u32(e, NFTNL_EXPR_META_SREG, REG_KEY);
+}
+
+void expr_ct_mark_load(struct expr_list *l, uint32_t reg)
+{
+	struct nftnl_expr *e = add(l, "ct");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_KEY, NFT_CT_MARK);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_DREG, reg);
+}
+
+void expr_ct_mark_set(struct expr_list *l, uint32_t mark)
+{
+	expr_immediate(l, &mark, sizeof(mark), REG_KEY);
+	struct nftnl_expr *e = add(l, "ct");
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_KEY, NFT_CT_MARK);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_SREG, REG_KEY);
 }
 
 void expr_payload(struct expr_list *l, uint32_t base, uint32_t offset,
@@ -159,7 +179,7 @@ void expr_tproxy(struct expr_list *l, uint16_t port)
 {
 	const uint16_t be = htons(port);
 
-	immediate(l, REG_KEY, &be, sizeof(be));
+	expr_immediate(l, &be, sizeof(be), REG_KEY);
 	struct nftnl_expr *e = add(l, "tproxy");
 	if (!e)
 		return;
@@ -172,8 +192,8 @@ void expr_dnat(struct expr_list *l, uint32_t address, uint16_t port)
 	const uint32_t be_address = htonl(address);
 	const uint16_t be_port = htons(port);
 
-	immediate(l, REG_KEY, &be_address, sizeof(be_address));
-	immediate(l, REG_KEY2, &be_port, sizeof(be_port));
+	expr_immediate(l, &be_address, sizeof(be_address), REG_KEY);
+	expr_immediate(l, &be_port, sizeof(be_port), REG_KEY2);
 	struct nftnl_expr *e = add(l, "nat");
 	if (!e)
 		return;
@@ -190,6 +210,20 @@ void expr_dnat(struct expr_list *l, uint32_t address, uint16_t port)
 void expr_masquerade(struct expr_list *l)
 {
 	(void)add(l, "masq");
+}
+
+void expr_redirect(struct expr_list *l, uint16_t port)
+{
+	const uint16_t be = htons(port);
+
+	expr_immediate(l, &be, sizeof(be), REG_KEY);
+	struct nftnl_expr *e = add(l, "redir");
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_REDIR_REG_PROTO_MIN, REG_KEY);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_REDIR_REG_PROTO_MAX, REG_KEY);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_REDIR_FLAGS,
+			   NF_NAT_RANGE_PROTO_SPECIFIED);
 }
 
 void expr_verdict(struct expr_list *l, int verdict, const char *chain)

@@ -25,6 +25,11 @@ struct expr_list {
 
 void expr_meta_load(struct expr_list *l, uint32_t key, uint32_t reg);
 void expr_meta_set_mark(struct expr_list *l, uint32_t mark);
+void expr_immediate(struct expr_list *l, const void *data, uint32_t len,
+		    uint32_t reg);
+/* The mark of the connection. */
+void expr_ct_mark_load(struct expr_list *l, uint32_t reg);
+void expr_ct_mark_set(struct expr_list *l, uint32_t mark);
 /* @base: NFT_PAYLOAD_*. */
 void expr_payload(struct expr_list *l, uint32_t base, uint32_t offset,
 		  uint32_t len, uint32_t reg);
@@ -41,6 +46,8 @@ void expr_tproxy(struct expr_list *l, uint16_t port);
 /* Both in host byte order. */
 void expr_dnat(struct expr_list *l, uint32_t address, uint16_t port);
 void expr_masquerade(struct expr_list *l);
+/* To this host's own @port. */
+void expr_redirect(struct expr_list *l, uint16_t port);
 /* @chain only with NFT_GOTO. */
 void expr_verdict(struct expr_list *l, int verdict, const char *chain);
 

@@ -19,10 +19,10 @@
 #include <linux/netfilter/nfnetlink.h>
 
 #include "firewall/canon.h"
-#include "firewall/dump.h"
 #include "firewall/element.h"
 #include "firewall/lock_plan.h"
 #include "firewall/nft.h"
+#include "firewall/readback.h"
 
 static void put_table(struct nft *nft, uint16_t type, uint16_t flags)
 {
@@ -135,8 +135,9 @@ static int expect(struct canon *canon, const struct lock_spec *spec)
 
 static int read_back(struct nft *nft, struct canon *canon)
 {
-	for (int tries = 0; tries < DUMP_RETRIES; tries++) {
-		int r = dump_table(nft, LOCK_TABLE, false, canon);
+	for (int tries = 0; tries < READBACK_RETRIES; tries++) {
+		int r = readback_table(nft, canon, NFPROTO_INET, LOCK_TABLE,
+				       false);
 
 		if (r != -EINTR)
 			return r;
@@ -221,7 +222,7 @@ int lock_counters(struct nft *nft, struct lock_counters *ret)
 
 	/* Others may change rules meanwhile; the numbers are good all the
 	 * same. */
-	for (int tries = 0; tries < DUMP_RETRIES; tries++) {
+	for (int tries = 0; tries < READBACK_RETRIES; tries++) {
 		struct nlmsghdr *nlh =
 			nft_ask(nft, NFT_MSG_GETOBJ, NLM_F_DUMP, NFPROTO_INET);
 

@@ -13,6 +13,7 @@
 #include <libmnl/libmnl.h>
 #include <libnetfilter_log/libnetfilter_log.h>
 #include <linux/if_ether.h>
+#include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <stdbool.h>
@@ -215,6 +216,16 @@ static void parse_payload(struct wire w, struct nflog_packet *packet)
 		*packet = parsed;
 }
 
+/* Packets that an interface was about to send begin with its own header, if it
+ * has one; what kind it is, is not said. */
+static struct wire skip_link(struct wire w, uint16_t ethertype)
+{
+	struct wire after = w;
+
+	(void)wire_take(&after, ETH_HLEN - sizeof(ethertype));
+	return wire_u16(&after) == ethertype && wire_ok(&after) ? after : w;
+}
+
 static struct wire value_of(const struct nlattr *attr)
 {
 	return wire_of(mnl_attr_get_payload(attr),
@@ -247,7 +258,9 @@ static bool is_whole(const struct nlmsghdr *nlh)
 static bool parse_message(const struct nlmsghdr *nlh,
 			  struct nflog_packet *packet)
 {
+	const struct nfgenmsg *gen = mnl_nlmsg_get_payload(nlh);
 	struct nlattr *tb[NFULA_MAX + 1] = { 0 };
+	struct wire payload;
 
 	*packet = (struct nflog_packet){ 0 };
 	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(struct nfgenmsg) ||
@@ -262,8 +275,12 @@ static bool parse_message(const struct nlmsghdr *nlh,
 			ntohl(mnl_attr_get_u32(tb[NFULA_IFINDEX_INDEV]));
 	if (tb[NFULA_PREFIX])
 		take_prefix(tb[NFULA_PREFIX], packet);
-	if (tb[NFULA_PAYLOAD])
-		parse_payload(value_of(tb[NFULA_PAYLOAD]), packet);
+	if (!tb[NFULA_PAYLOAD])
+		return true;
+	payload = value_of(tb[NFULA_PAYLOAD]);
+	if (gen->nfgen_family == NFPROTO_NETDEV)
+		payload = skip_link(payload, packet->ethertype);
+	parse_payload(payload, packet);
 	return true;
 }
 

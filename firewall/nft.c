@@ -27,6 +27,7 @@
 
 struct nft {
 	struct mnl_socket *socket;
+	const char *table;
 	uint32_t seq;
 	uint32_t first; /* of the batch: its header */
 	uint32_t count; /* messages in it */
@@ -45,6 +46,7 @@ int nft_open(int fd, struct nft **ret_nft)
 	AUTO_FREE struct nft *nft = calloc(1, sizeof(*nft));
 	if (!nft)
 		return -ENOMEM;
+	nft->table = RULESET_TABLE;
 	nft->socket = mnl_socket_fdopen(fd);
 	if (!nft->socket)
 		return -errno;
@@ -54,6 +56,16 @@ int nft_open(int fd, struct nft **ret_nft)
 	(void)steal_fd(&owned);
 	*ret_nft = STEAL(nft);
 	return 0;
+}
+
+const char *nft_table(const struct nft *nft)
+{
+	return nft->table;
+}
+
+void nft_use_table(struct nft *nft, const char *table)
+{
+	nft->table = table;
 }
 
 int nft_port(struct nft *nft, uint32_t *ret_port)

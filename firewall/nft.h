@@ -12,6 +12,11 @@
 
 #include "firewall/ruleset.h" /* nft_open(), nft_close() */
 
+/* The table, of family inet, whose elements and counters are meant: "sallyport"
+ * unless another one was said. The name is kept, not copied. */
+const char *nft_table(const struct nft *nft);
+void nft_use_table(struct nft *nft, const char *table);
+
 /* Starts a batch; what an earlier one held is forgotten. */
 void nft_begin(struct nft *nft);
 

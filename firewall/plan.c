@@ -323,8 +323,8 @@ static int make_chain(struct nftnl_chain **ret, const char *name, int hook,
 }
 
 /* @ranges: elements may be intervals in each field. */
-static int make_set(struct nftnl_set **ret, uint32_t id, const char *name,
-		    bool port, bool ranges)
+static int make_set(struct nftnl_set **ret, const char *table, uint32_t id,
+		    const char *name, bool port, bool ranges)
 {
 	static const uint8_t field[] = { 16, 4, 2 };
 	struct nftnl_set *s = nftnl_set_alloc();
@@ -343,10 +343,15 @@ static int make_set(struct nftnl_set **ret, uint32_t id, const char *name,
 	if (ranges && nftnl_set_set_data(s, NFTNL_SET_DESC_CONCAT, field,
 					 port ? 3 : 2) < 0)
 		return -ENOMEM;
-	if (nftnl_set_set_str(s, NFTNL_SET_TABLE, RULESET_TABLE) < 0 ||
+	if (nftnl_set_set_str(s, NFTNL_SET_TABLE, table) < 0 ||
 	    nftnl_set_set_str(s, NFTNL_SET_NAME, name) < 0)
 		return -ENOMEM;
 	return 0;
+}
+
+int plan_make_flows(struct nftnl_set **ret, const char *table)
+{
+	return make_set(ret, table, 3, SET_FLOWS, true, true);
 }
 
 static int make_counter(struct nftnl_obj **ret, const char *name)
@@ -375,13 +380,16 @@ static int make_containers(struct plan *plan)
 		r = make_chain(&plan->chain[2], CHAIN_FORWARD, NF_INET_FORWARD,
 			       NF_IP_PRI_FIRST);
 	if (r == 0)
-		r = make_set(&plan->set[0], 1, SET_LINKS, false, false);
+		r = make_set(&plan->set[0], RULESET_TABLE, 1, SET_LINKS, false,
+			     false);
 	if (r == 0)
-		r = make_set(&plan->set[1], 2, SET_DOORS, true, false);
+		r = make_set(&plan->set[1], RULESET_TABLE, 2, SET_DOORS, true,
+			     false);
 	if (r == 0)
-		r = make_set(&plan->set[2], 3, SET_FLOWS, true, true);
+		r = plan_make_flows(&plan->set[2], RULESET_TABLE);
 	if (r == 0)
-		r = make_set(&plan->set[3], 4, SET_PUBLISHED, false, false);
+		r = make_set(&plan->set[3], RULESET_TABLE, 4, SET_PUBLISHED,
+			     false, false);
 	for (size_t i = 0; r == 0 && i < PLAN_COUNTERS; i++)
 		r = make_counter(&plan->counter[i], plan_counter[i]);
 	return r;

@@ -43,4 +43,8 @@ extern const char *const plan_counter[PLAN_COUNTERS];
 int plan_make(struct plan *plan, const struct ruleset_spec *spec);
 void plan_free(struct plan *plan);
 
+/* The set of flows, for @table. 0 or -ENOMEM; *@ret is the caller's in both
+ * cases. */
+int plan_make_flows(struct nftnl_set **ret, const char *table);
+
 #endif

@@ -76,6 +76,7 @@ out:
 
 /* What a dump of the counters has shown so far. */
 struct count {
+	const char *table;
 	uint64_t packets[PLAN_COUNTERS];
 	unsigned seen; /* a bit each */
 };
@@ -92,7 +93,7 @@ static int count_cb(const struct nlmsghdr *nlh, void *arg)
 	if (nftnl_obj_nlmsg_parse(nlh, o) == 0 &&
 	    nftnl_obj_get_u32(o, NFTNL_OBJ_FAMILY) == NFPROTO_INET &&
 	    nftnl_obj_get_u32(o, NFTNL_OBJ_TYPE) == NFT_OBJECT_COUNTER &&
-	    strcmp(nftnl_obj_get_str(o, NFTNL_OBJ_TABLE), RULESET_TABLE) == 0) {
+	    strcmp(nftnl_obj_get_str(o, NFTNL_OBJ_TABLE), count->table) == 0) {
 		const char *name = nftnl_obj_get_str(o, NFTNL_OBJ_NAME);
 
 		for (size_t i = 0; i < PLAN_COUNTERS; i++) {
@@ -109,7 +110,7 @@ static int count_cb(const struct nlmsghdr *nlh, void *arg)
 
 int ruleset_counters(struct nft *nft, struct ruleset_counters *ret)
 {
-	struct count count = { 0 };
+	struct count count = { .table = NULL };
 	int r;
 
 	/* Others may change rules meanwhile; the numbers are good all the
@@ -118,8 +119,8 @@ int ruleset_counters(struct nft *nft, struct ruleset_counters *ret)
 		struct nlmsghdr *nlh =
 			nft_ask(nft, NFT_MSG_GETOBJ, NLM_F_DUMP, NFPROTO_INET);
 
-		count = (struct count){ 0 };
-		mnl_attr_put_strz(nlh, NFTA_OBJ_TABLE, RULESET_TABLE);
+		count = (struct count){ .table = nft_table(nft) };
+		mnl_attr_put_strz(nlh, NFTA_OBJ_TABLE, nft_table(nft));
 		r = nft_read(nft, nlh, count_cb, &count);
 		if (r != -EINTR)
 			break;

@@ -9,13 +9,14 @@
 #include "firewall/ruleset.h"
 
 #include <errno.h>
+#include <linux/netfilter.h>
 #include <string.h>
 
 #include "firewall/canon.h"
-#include "firewall/dump.h"
 #include "firewall/element.h"
 #include "firewall/nft.h"
 #include "firewall/plan.h"
+#include "firewall/readback.h"
 
 struct element_target {
 	struct canon *canon;
@@ -48,7 +49,7 @@ static int read_elements(struct nft *nft, struct canon *canon, const char *set,
 
 static int read_once(struct nft *nft, struct canon *canon)
 {
-	int r = dump_table(nft, RULESET_TABLE, true, canon);
+	int r = readback_table(nft, canon, NFPROTO_INET, RULESET_TABLE, true);
 
 	if (r == 0)
 		r = read_elements(nft, canon, SET_LINKS, false);
@@ -59,7 +60,7 @@ static int read_once(struct nft *nft, struct canon *canon)
 
 static int read_back(struct nft *nft, struct canon *canon)
 {
-	for (int tries = 0; tries < DUMP_RETRIES; tries++) {
+	for (int tries = 0; tries < READBACK_RETRIES; tries++) {
 		int r = read_once(nft, canon);
 
 		if (r != -EINTR)
@@ -135,7 +136,7 @@ static int verify_published(struct nft *nft, const struct ruleset_link *links,
 	struct canon want = { 0 }, found = { 0 };
 	int r = -EINTR;
 
-	for (int tries = 0; r == -EINTR && tries < DUMP_RETRIES; tries++) {
+	for (int tries = 0; r == -EINTR && tries < READBACK_RETRIES; tries++) {
 		canon_free(&found);
 		r = read_elements(nft, &found, SET_PUBLISHED, false);
 	}

@@ -101,10 +101,9 @@ static _Noreturn void become(const struct start *start)
 	_exit(125);
 }
 
-int child_spawn(const char *role, bool nested, struct child *ret_child)
+static int spawn(const char *role, unsigned long flags, bool nested,
+		 struct child *ret_child)
 {
-	unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC |
-			      CLONE_NEWUTS | CLONE_PIDFD | SIGCHLD;
 	char asan[512], *env[ENV_MAX];
 	struct start start = { .role = role,
 			       .nested = nested,
@@ -114,13 +113,12 @@ int child_spawn(const char *role, bool nested, struct child *ret_child)
 	int pair[2], pidfd = -1, r = 0;
 	long pid;
 
-	if (nested)
-		flags |= CLONE_NEWUSER;
 	collect_env(env, asan, sizeof(asan));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	start.sock = pair[1];
-	pid = syscall(SYS_clone, flags, NULL, &pidfd, NULL, NULL);
+	pid = syscall(SYS_clone, flags | CLONE_PIDFD | SIGCHLD, NULL, &pidfd,
+		      NULL, NULL);
 	if (pid == 0)
 		become(&start);
 	if (pid < 0)
@@ -134,6 +132,21 @@ int child_spawn(const char *role, bool nested, struct child *ret_child)
 				     .pidfd = pidfd,
 				     .sock = pair[0] };
 	return 0;
+}
+
+int child_spawn(const char *role, bool nested, struct child *ret_child)
+{
+	unsigned long flags =
+		CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+
+	if (nested)
+		flags |= CLONE_NEWUSER;
+	return spawn(role, flags, nested, ret_child);
+}
+
+int child_spawn_bare(const char *role, struct child *ret_child)
+{
+	return spawn(role, 0, false, ret_child);
 }
 
 void child_close(struct child *child)

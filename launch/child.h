@@ -23,6 +23,9 @@ struct child {
  * 1 (/dev/null), 2 and CHILD_SOCKET, an empty environment but for a few
  * SALLYPORT_ and ASAN_ variables, and dies with its parent. 0 or -errno. */
 int child_spawn(const char *role, bool nested, struct child *ret_child);
+/* The same without namespaces of its own, for where they can't be made: root
+ * without CAP_SYS_ADMIN, as in a container. */
+int child_spawn_bare(const char *role, struct child *ret_child);
 void child_close(struct child *child);
 
 #endif

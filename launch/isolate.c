@@ -3,7 +3,8 @@
  * isolate.c - four steps down, none of them back up.
  *
  * 1 files	Should leave an empty, read-only root, without /proc. Needs
- *		the own mount namespace that child_spawn() made.
+ *		the own mount namespace that child_spawn() made; without one,
+ *		an empty directory of root's.
  * 2 identity	Should leave no group and no uid of anybody else. The bounding
  *		set goes first: dropping it takes a capability.
  * 3 rights	Should leave nothing that execve(2) or a debugger could give
@@ -21,10 +22,14 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "launch/filter.h"
+
+#define ISOLATE_EMPTY_ABOVE "/run/sallyport"
+#define ISOLATE_EMPTY_DIR   ISOLATE_EMPTY_ABOVE "/empty"
 
 static int isolate_files(void)
 {
@@ -44,6 +49,31 @@ static int isolate_files(void)
 	if (umount2(".", MNT_DETACH) < 0)
 		return -errno;
 	return chdir("/") < 0 ? -errno : 0;
+}
+
+/* Where no mount namespace could be made (see child_spawn_bare()), the next
+ * best is a directory in which there is nothing, and which nobody but root can
+ * put anything into. Files can't be opened in it, nor out of it: step 4. */
+static int isolate_files_bare(void)
+{
+	const char *const dir = ISOLATE_EMPTY_DIR;
+	struct stat st;
+
+	if ((mkdir(ISOLATE_EMPTY_ABOVE, 0755) < 0 && errno != EEXIST) ||
+	    (mkdir(dir, 0555) < 0 && errno != EEXIST) || lstat(dir, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode) || st.st_uid != 0 || st.st_mode & 022)
+		return -EPERM;
+	if (chdir(dir) < 0 || chroot(".") < 0)
+		return -errno;
+	return chdir("/") < 0 ? -errno : 0;
+}
+
+/* A child in a pid namespace of its own is the first in it, and has a mount
+ * namespace of its own too. */
+static bool is_bare(void)
+{
+	return getpid() != 1;
 }
 
 static int isolate_identity(const struct isolate_spec *spec)
@@ -95,7 +125,7 @@ int isolate_self(const struct isolate_spec *spec, const char **reterr)
 	capng_clear(CAPNG_SELECT_ALL);
 
 	*reterr = "cannot make an empty root";
-	r = isolate_files();
+	r = is_bare() ? isolate_files_bare() : isolate_files();
 	if (r < 0)
 		return r;
 	*reterr = "cannot change the identity";

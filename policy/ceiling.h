@@ -12,6 +12,34 @@
 
 #include "policy/rule.h"
 
+/* Private to ceiling.c and ceiling_decide.c. */
+/* Two rules that decided. @shown is the user's for the record; whether it has
+ * a say is another question: one that is only observed has none. */
+struct joint {
+	struct rule rule; /* borrows its texts */
+	const struct rule *shown;
+	bool says;
+	struct joint *next;
+};
+
+struct meeting {
+	struct cidr cidr;
+	struct port_range *ports;
+	size_t count;
+};
+
+struct ceiling {
+	struct policy *policy;
+	struct rule by_default;
+	struct joint **bucket;
+	size_t buckets, joints;
+	struct meeting *literal;
+	size_t literals, literals_cap;
+};
+
+/* 0 is no limit. */
+uint64_t ceiling_smaller(uint64_t a, uint64_t b);
+
 /* Puts @policy, which is built, below @ceiling, which it then owns, whatever
  * happens. @origin: where the ceiling comes from, for people. 0, -ENOMEM, or
  * -EFBIG if their address ranges meet too often. */

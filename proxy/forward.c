@@ -1,380 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * forward.c - see forward.h. No bytes are looked at, in either direction: what
- * a server says to who asks it is nobody's to judge here.
+ * forward.c - the listening socket of a published port, see forward.h. As
+ * listener.c has it: one connection a turn, a pause where no descriptors are
+ * left, and while the ledger is behind clients wait unseen.
  *
- * The tunnel's client is the one outside, so its bytes "up" are those that go
- * into the sandbox; in records up is out of the sandbox, as everywhere.
- *
- * #syscalls accept4 connect getsockopt close
+ * #syscalls accept4 close
  */
 #include "proxy/forward.h"
 
 #include <errno.h>
-#include <event2/event.h>
-#include <event2/event_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/queue.h>
-#include <time.h>
 
 #include "base/cleanup.h"
-#include "base/sock.h"
 #include "proxy/fold.h"
-#include "proxy/tunnel.h"
+#include "proxy/forward_impl.h"
 
-#define PAUSE_S	  1
-#define OPENING_S 60
-/* A port of ours may still be waiting for the end of an earlier connection. */
-#define DIAL_TRIES 4
-
-struct inbound {
-	struct forward *forward;
-	LIST_ENTRY(inbound) entry;
-	enum {
-		INBOUND_RECORD,
-		INBOUND_SOCKET,
-		INBOUND_DIAL,
-		INBOUND_RELAY
-	} step;
-	int client, server; /* until the tunnel has them */
-	unsigned tries;
-	uint64_t flow;
-	int64_t start_ms;
-	struct ip src_ip;
-	uint16_t src_port;
-	struct wait recorded, socket, progress;
-	bool progressing, paused;
-	struct event timer, writable;
-	struct tunnel *tunnel;
-};
-
-struct forward {
-	struct forward_config c;
-	int fd;
-	struct event *readable, *pause;
-	struct wait room;
-	struct fold *fold;
-	char text[IP_TEXT_MAX + 20]; /* "127.0.0.1:8080:3000" */
-	LIST_HEAD(, inbound) inbound;
-};
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-/* --- records ------------------------------------------------------------- */
-
-static struct audit_event event_of(const struct inbound *in,
-				   enum event_kind kind)
-{
-	const struct forward *f = in->forward;
-
-	return (struct audit_event){
-		.kind = kind,
-		.sandbox = f->c.sandbox->id,
-		.flow = in->flow,
-		.verdict = { .allow = true, .reason = REASON_RULE },
-		.door = DOOR_PUBLISHED,
-		.rule = "--publish",
-		.rule_text = f->text,
-		.src_ip = in->src_ip,
-		.src_port = in->src_port,
-		.dst_ip = f->c.sandbox->ip,
-		.dst_port = f->c.port,
-		.protocol = "tcp",
-		.duration_ms = kind == EVENT_FLOW_OPEN
-				       ? 0
-				       : (uint64_t)(now_ms() - in->start_ms),
-	};
-}
-
-static void record(const struct inbound *in, const struct audit_event *event,
-		   struct wait *wait)
-{
-	const struct services *services = in->forward->c.services;
-
-	services->record(services->ctx, event, wait);
-}
-
-static void record_close(const struct inbound *in, uint64_t up, uint64_t down,
-			 const char *how)
-{
-	struct audit_event event = event_of(in, EVENT_FLOW_CLOSE);
-
-	event.bytes_up = up;
-	event.bytes_down = down;
-	event.detail = how;
-	record(in, &event, NULL);
-}
-
-/* Too many at once, or this second. */
-static void record_refusal(const struct inbound *in, enum reason reason)
-{
-	struct audit_event event = event_of(in, EVENT_FLOW_OPEN);
-
-	event.verdict = (struct verdict){ .reason = reason };
-	event.detail = "inbound";
-	fold_record(in->forward->fold, &event);
-}
-
-/* --- one connection ------------------------------------------------------ */
-
-static void inbound_free(struct inbound *in)
-{
-	const struct forward_config *c = &in->forward->c;
-
-	switch (in->step) {
-	case INBOUND_RECORD:
-		c->services->record_cancel(c->services->ctx, &in->recorded);
-		break;
-	case INBOUND_SOCKET:
-		c->socket_cancel(c->ctx, &in->socket);
-		break;
-	case INBOUND_DIAL:
-	case INBOUND_RELAY:
-		break;
-	}
-	if (in->progressing)
-		c->services->record_cancel(c->services->ctx, &in->progress);
-	event_del(&in->timer);
-	if (in->server >= 0)
-		event_del(&in->writable);
-	close_fd(&in->server);
-	if (in->client >= 0)
-		sock_reset_on_close(in->client);
-	close_fd(&in->client);
-	LIST_REMOVE(in, entry);
-	c->sandbox->connections--;
-	free(in);
-}
-
-/* Nothing came of it, after its opening was recorded. */
-static void fail(struct inbound *in, enum reason reason, const char *why)
-{
-	struct audit_event event = event_of(in, EVENT_FLOW_DIAL);
-
-	event.verdict = (struct verdict){ .reason = reason };
-	event.detail = why;
-	record(in, &event, NULL);
-	inbound_free(in);
-}
-
-static void on_progressed(struct wait *wait, int status)
-{
-	struct inbound *in = CONTAINER_OF(wait, struct inbound, progress);
-
-	(void)status;
-	in->progressing = false;
-	if (!in->paused)
-		return;
-	in->paused = false;
-	tunnel_resume(in->tunnel);
-}
-
-static bool on_progress(void *arg, uint64_t up, uint64_t down)
-{
-	struct inbound *in = arg;
-	struct audit_event event = event_of(in, EVENT_FLOW_PROGRESS);
-
-	if (in->progressing) {
-		in->paused = true;
-		return false;
-	}
-	event.bytes_up = down;
-	event.bytes_down = up;
-	in->progressing = true;
-	in->progress.done = on_progressed;
-	record(in, &event, &in->progress);
-	return true;
-}
-
-static void on_closed(void *arg, uint64_t up, uint64_t down, const char *how)
-{
-	struct inbound *in = arg;
-
-	in->tunnel = NULL;
-	record_close(in, down, up, how);
-	inbound_free(in);
-}
-
-static void relay(struct inbound *in)
-{
-	static const struct tunnel_ops ops = { .progress = on_progress,
-					       .closed = on_closed };
-	struct audit_event event = event_of(in, EVENT_FLOW_DIAL);
-
-	event_del(&in->timer);
-	record(in, &event, NULL);
-	in->step = INBOUND_RELAY;
-	if (tunnel_new(in->forward->c.base, steal_fd(&in->client),
-		       steal_fd(&in->server), NULL, 0, NULL, &ops, in,
-		       &in->tunnel)) {
-		record_close(in, 0, 0, "error");
-		inbound_free(in);
-	}
-}
-
-static void take_socket(struct inbound *in);
-
-static void on_dialled(evutil_socket_t fd, short what, void *arg)
-{
-	struct inbound *in = arg;
-	socklen_t len = sizeof(int);
-	int error = 0;
-
-	(void)what;
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
-		error = errno;
-	if (error)
-		fail(in, REASON_CONNECT_FAILED,
-		     error == ECONNREFUSED ? "connection refused"
-					   : "connection failed");
-	else
-		relay(in);
-}
-
-static void dial(struct inbound *in)
-{
-	const struct forward *f = in->forward;
-	union sockaddr_any sa;
-	socklen_t len = ip_to_sockaddr(&f->c.sandbox->ip, f->c.port, &sa);
-
-	in->step = INBOUND_DIAL;
-	event_assign(&in->writable, f->c.base, in->server, EV_WRITE, on_dialled,
-		     in);
-	if (connect(in->server, &sa.sa, len) < 0 && errno != EINPROGRESS) {
-		bool taken = errno == EADDRNOTAVAIL || errno == EADDRINUSE;
-
-		close_fd(&in->server);
-		if (taken && ++in->tries < DIAL_TRIES)
-			take_socket(in);
-		else
-			fail(in, REASON_CONNECT_FAILED, "connection failed");
-		return;
-	}
-	if (event_add(&in->writable, NULL))
-		fail(in, REASON_CONNECT_FAILED, "error");
-}
-
-static void on_socket(struct wait *wait, int status)
-{
-	struct inbound *in = CONTAINER_OF(wait, struct inbound, socket);
-
-	in->step = INBOUND_DIAL; /* not waiting any more */
-	if (status)
-		fail(in, REASON_CONNECT_FAILED, "no socket to connect with");
-	else
-		take_socket(in);
-}
-
-static void take_socket(struct inbound *in)
-{
-	const struct forward_config *c = &in->forward->c;
-	int fd;
-
-	in->socket.done = on_socket;
-	in->step = INBOUND_SOCKET;
-	fd = c->socket(c->ctx, &in->socket);
-	if (fd == -EAGAIN)
-		return;
-	in->step = INBOUND_DIAL;
-	if (fd < 0) {
-		fail(in, REASON_CONNECT_FAILED, "no socket to connect with");
-		return;
-	}
-	in->server = fd;
-	dial(in);
-}
-
-static void on_recorded(struct wait *wait, int status)
-{
-	struct inbound *in = CONTAINER_OF(wait, struct inbound, recorded);
-
-	in->step = INBOUND_DIAL;
-	if (status)
-		inbound_free(in); /* there is nobody to tell */
-	else
-		take_socket(in);
-}
-
-/* Its opening is written, or on the way. */
-static void end_one(struct inbound *in, const char *how)
-{
-	uint64_t up = 0, down = 0;
-
-	if (in->tunnel)
-		tunnel_abort(STEAL(in->tunnel), &up, &down);
-	record_close(in, down, up, how);
-	inbound_free(in);
-}
-
-static void on_late(evutil_socket_t fd, short what, void *arg)
-{
-	struct inbound *in = arg;
-
-	(void)fd;
-	(void)what;
-	if (in->step == INBOUND_RECORD)
-		end_one(in, "the ledger took too long");
-	else
-		fail(in, REASON_TIMEOUT, "the sandbox does not answer");
-}
-
-/* --- the listener -------------------------------------------------------- */
-
-static enum reason objection(const struct forward *f)
-{
-	const struct services *services = f->c.services;
-	struct sandbox *sandbox = f->c.sandbox;
-
-	if (sandbox->connections > policy_limits(sandbox->policy)->connections)
-		return REASON_LIMIT_CONNECTIONS;
-	if (!services->rate(services->ctx, sandbox, RATE_CONNECTIONS))
-		return REASON_LIMIT_RATE;
-	return REASON_RULE;
-}
-
-static void begin(struct forward *f, int client, const union sockaddr_any *peer)
-{
-	const struct timeval limit = { .tv_sec = OPENING_S };
-	struct inbound *in = calloc(1, sizeof(*in));
-	struct audit_event event;
-	enum reason reason;
-
-	if (!in) {
-		sock_reset_on_close(client);
-		close_fd(&client);
-		return;
-	}
-	in->forward = f;
-	in->client = client;
-	in->server = -1;
-	in->start_ms = now_ms();
-	in->src_ip = ip_from_sockaddr(peer);
-	in->src_port = port_from_sockaddr(peer);
-	in->flow = f->c.services->flow_id(f->c.services->ctx);
-	in->step = INBOUND_DIAL;
-	event_assign(&in->timer, f->c.base, -1, 0, on_late, in);
-	LIST_INSERT_HEAD(&f->inbound, in, entry);
-	f->c.sandbox->connections++;
-	reason = objection(f);
-	if (reason != REASON_RULE || event_add(&in->timer, &limit)) {
-		if (reason != REASON_RULE)
-			record_refusal(in, reason);
-		inbound_free(in);
-		return;
-	}
-	event = event_of(in, EVENT_FLOW_OPEN);
-	event.detail = "inbound";
-	in->step = INBOUND_RECORD;
-	in->recorded.done = on_recorded;
-	record(in, &event, &in->recorded);
-}
+#define PAUSE_S 1
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
@@ -391,7 +33,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	}
 	client = accept4(fd, &peer.sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (client >= 0) {
-		begin(f, client, &peer);
+		inbound_start(f, client, &peer);
 		return;
 	}
 	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
@@ -452,7 +94,7 @@ int forward_new(const struct forward_config *config, int fd,
 void forward_end(struct forward *f)
 {
 	while (!LIST_EMPTY(&f->inbound))
-		end_one(LIST_FIRST(&f->inbound), "ended by the gate");
+		inbound_end(LIST_FIRST(&f->inbound), "ended by the gate");
 	fold_end_sandbox(f->fold, f->c.sandbox->id);
 }
 
@@ -461,7 +103,7 @@ void forward_free(struct forward *f)
 	if (!f)
 		return;
 	while (!LIST_EMPTY(&f->inbound))
-		end_one(LIST_FIRST(&f->inbound), "ended by the gate");
+		inbound_end(LIST_FIRST(&f->inbound), "ended by the gate");
 	services_room_cancel(f->c.services, &f->room);
 	if (f->readable)
 		event_free(f->readable);

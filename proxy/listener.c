@@ -30,6 +30,7 @@ struct listener {
 	enum listener_kind kind;
 	const struct services *services;
 	int fd;
+	union sockaddr_any own; /* where it listens */
 	struct event *readable, *pause;
 	struct wait room; /* while nothing is accepted */
 	struct fold *fold;
@@ -49,6 +50,19 @@ static void on_ended(void *arg, struct session *session)
 	child_free(arg);
 }
 
+/* A redirected connection has our own address for its destination: one of
+ * TPROXY never does. Who came straight to us meant to. */
+static bool is_redirected(const struct listener *listener,
+			  const union sockaddr_any *local)
+{
+	const struct ip own = ip_from_sockaddr(&listener->own),
+			ip = ip_from_sockaddr(local);
+
+	return listener->kind == LISTENER_TRANSPARENT && own.len == 4 &&
+	       ip_equal(&own, &ip) &&
+	       port_from_sockaddr(&listener->own) == port_from_sockaddr(local);
+}
+
 /* Who it is and where it meant to go; -ENOENT for a stranger. */
 static int identify(struct listener *listener, int fd,
 		    const union sockaddr_any *peer,
@@ -61,6 +75,9 @@ static int identify(struct listener *listener, int fd,
 
 	if (getsockname(fd, &local.sa, &len))
 		return -errno;
+	/* Where the kernel does not know, that is where it meant to go. */
+	if (is_redirected(listener, &local))
+		(void)sock_original_dst(fd, &local);
 	if (sock_ingress(fd, &ifindex))
 		ifindex = 0; /* no veth has it: only `serve` knows such */
 	config->src_ip = ip_from_sockaddr(peer);
@@ -163,11 +180,14 @@ int listener_new(struct event_base *base, enum listener_kind kind, int fd,
 		 struct listener **ret_listener)
 {
 	struct listener *listener = calloc(1, sizeof(*listener));
+	socklen_t len = sizeof(listener->own);
 
 	if (!listener) {
 		close_fd(&fd);
 		return -ENOMEM;
 	}
+	listener->own.sa.sa_family = AF_UNSPEC;
+	(void)getsockname(fd, &listener->own.sa, &len);
 	LIST_INIT(&listener->children);
 	listener->base = base;
 	listener->kind = kind;

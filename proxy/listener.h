@@ -15,8 +15,9 @@ struct listener;
 
 enum listener_kind {
 	LISTENER_EXPLICIT,    /* CONNECT, absolute-form HTTP, SOCKS5 */
-	LISTENER_TRANSPARENT, /* local address = where the sandbox meant to go
-			       */
+	LISTENER_TRANSPARENT, /* the accepted socket's own address is where the
+				 sandbox meant to go (TPROXY); where it is the
+				 listener's, the kernel is asked (redirect) */
 	LISTENER_TLS,	      /* `serve`: TLS to port 443, told apart by SNI */
 	LISTENER_HTTP,	      /* `serve`: HTTP to port 80, told apart by Host */
 };

@@ -21,9 +21,10 @@ _sallyport_commands() { # PROGRAM
 		awk '/^[^ ]/ { on = /^commands:/ } on && /^  [a-z]/ { print $1 }'
 }
 
-# Each option of a command, and what the help calls its argument.
+# Each option of a command (of two words, some), and what the help calls its
+# argument.
 _sallyport_options() { # PROGRAM COMMAND
-	_sallyport_help "$1" "$2" --help | awk '
+	_sallyport_help "$1" $2 --help | awk '
 		/^  +-/ {
 			argument = $0
 			if (!sub(/^ +(-[a-z], )?--?[a-z-]+[ =]/, "", argument) ||
@@ -98,6 +99,8 @@ _sallyport() {
 	local program=$1 cur=$2 prev=$3 words argument inner
 	local command=${COMP_WORDS[1]}
 
+	[[ $command == guard ]] && ((COMP_CWORD > 2)) &&
+		command+=" ${COMP_WORDS[2]}"
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
 		words=$(_sallyport_commands "$program")

@@ -182,6 +182,31 @@ def test_explain_json():
           told)
 
 
+def test_below_a_ceiling():
+    write("user.yaml", "version: 1\nallow: [a.example, b.example]\n"
+                       "limits: {names: 10, connections: 400}\n")
+    write("ceiling.yaml", "version: 1\nallow: ['*.example']\n"
+                          "deny: [b.example]\n")
+    below = ("--ceiling", "ceiling.yaml", "user.yaml")
+    out = run("explain", *below, "a.example")
+    check(out.returncode == 0 and "a.example (user.yaml:2)" in out.stdout, out)
+    out = run("explain", *below, "b.example")
+    check(out.returncode == 1 and "(ceiling ceiling.yaml:3)" in out.stdout
+          and "operator" in out.stdout, out)
+    out = run("explain", *below, "c.example")
+    check(out.returncode == 1 and "ceiling" not in out.stdout, out)
+    out = run("check", *below)
+    check(out.returncode == 0 and "256 connections, 10 names" in out.stdout,
+          out)
+    write("ceiling.yaml", "version: 1\nmode: observe\n")
+    out = run("explain", *below, "a.example")
+    check(out.returncode == 125 and "a ceiling enforces" in out.stderr, out)
+    out = run("check", *below)
+    check(out.returncode == 1 and "a ceiling enforces" in out.stderr, out)
+    out = run("check", "--ceiling", "no-such.yaml", "user.yaml")
+    check(out.returncode == 1 and "no-such.yaml" in out.stderr, out)
+
+
 def test_diff():
     write("old.yaml", GOOD)
     write("new.yaml", "version: 1\nlimits: {names: 10}\nallow:\n  - host: "

@@ -214,6 +214,12 @@ def test_policy():
         method, path, body = d.seen.pop()
         check((method, path) == ("PUT", "/v1/sandboxes/a/policy"), path)
         check(len(parts(body["bundle"])) == 2 and "name" not in body, body)
+        # Another change is on its way, and then it is there.
+        busy = [(409, {"error": "busy"})] * 2
+        route = d.route
+        d.route = lambda *a: busy.pop() if busy else route(*a)
+        check(run("policy", "a", "one.yaml").returncode == 0, "asked again")
+        check(not busy and len(d.seen) == 3, d.seen)
         d.canned = 422, {"error": "policy.yaml:1:1: bad", "hint": "try this"}
         failed(run("policy", "a", "one.yaml"),
                "a: policy.yaml:1:1: bad\ntry this\n")

@@ -15,11 +15,12 @@
 #include "base/cleanup.h"
 #include "tests/cmd/docker_world.h"
 
-#define NET	"aaaaaaaaaaaa0001"
-#define EP	"bbbbbbbbbbbb0001"
-#define EP2	"cccccccccccc0002"
-#define NAME	"docker-bbbbbbbbbbbb"
-#define ADDRESS "\"Interface\":{\"Address\":\"172.30.0.2/16\"}"
+#define NET	 "aaaaaaaaaaaa0001"
+#define EP	 "bbbbbbbbbbbb0001"
+#define EP2	 "cccccccccccc0002"
+#define NAME	 "docker-bbbbbbbbbbbb"
+#define ADDRESS	 "\"Interface\":{\"Address\":\"172.30.0.2/16\"}"
+#define ADDRESS3 "\"Interface\":{\"Address\":\"172.30.0.3/16\"}"
 
 static struct docker *docker;
 static char dir[64], resolv[80], key[80];

@@ -47,7 +47,7 @@ static struct world {
 	int lock_err, joined_err, forward_err;
 	bool stopping;
 	/* What was done. */
-	unsigned locked, joined;
+	unsigned locked, joined, killed;
 	struct daemon_spec spec; /* of the last that was made */
 } world;
 
@@ -261,6 +261,14 @@ int rights_lock(int ns, const struct ip *gateway, char *reterr, size_t cap)
 	else
 		world.locked++;
 	return world.lock_err;
+}
+
+int rights_end(int ns)
+{
+	if (fcntl(ns, F_GETFD) < 0)
+		abort();
+	world.killed++;
+	return 0;
 }
 
 int docker_watch(struct event_base *base, const char *path,

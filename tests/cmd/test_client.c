@@ -24,7 +24,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "cmd/client_options.h"
+#include "cmd/options.h"
 
 #define OK "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
@@ -431,11 +431,12 @@ static void test_reply_refused(void **state)
 
 static void test_names(void **state)
 {
-	static const char *const good[] = { "a",     "A9",	   "dev-1",
+	static const char *const good[] = { "a",     "a9",	   "dev-1",
 					    "x.y_z", "0123456789", NULL };
 	static const char *const bad[] = {
-		"",	"-a",  "_a",  ".",   "..",	 "a/b",	 "a b", "a?b",
-		"a%2f", "a#b", "a\n", "a\r", "\xc3\xa4", "../x", "a:b", NULL,
+		"",	    "-a",   "_a",   ".",   "..",  "a/b",
+		"a b",	    "a?b",  "a%2f", "a#b", "a\n", "a\r",
+		"\xc3\xa4", "../x", "a:b",  "A",   "aB",  NULL,
 	};
 	char name[66];
 
@@ -464,26 +465,25 @@ static void test_publish(void **state)
 		{ "[::1]:8080:80", "::1", 8080, 80 },
 	};
 	static const char *const bad[] = {
-		"",	     "80",	   ":80",	 "80:",
-		"0:80",	     "80:0",	   "65536:80",	 "80:65536",
-		"::1:80:80", "[::1]:80",   "a:80:80",	 "1.2.3.4:80:80:80",
-		"80:80x",    " 80:80",
+		"",	     "80",	     ":80",	   "80:",
+		"0:80",	     "80:0",	     "65536:80",   "80:65536",
+		"::1:80:80", "[::1]:80",     "a:80:80",	   "1.2.3.4:80:80:80",
+		"80:80x",    "80:00000080x", " 80:80",
 
-		"-1:80",     "1.2.3:80:1", "[::1:80:80", "localhost:80:80",
+		"-1:80",     "1.2.3:80:1",   "[::1:80:80", "localhost:80:80",
 	};
-	struct endpoint at;
-	uint16_t inside;
+	struct publish_option got;
 	char ip[IP_TEXT_MAX];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-		assert_true(client_publish_parse(good[i].text, &at, &inside));
-		assert_string_equal(ip_format(&at.ip, ip), good[i].ip);
-		assert_int_equal(at.port, good[i].port);
-		assert_int_equal(inside, good[i].inside);
+		assert_true(options_publish(good[i].text, &got));
+		assert_string_equal(ip_format(&got.at.ip, ip), good[i].ip);
+		assert_int_equal(got.at.port, good[i].port);
+		assert_int_equal(got.port, good[i].inside);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		if (client_publish_parse(bad[i], &at, &inside))
+		if (options_publish(bad[i], &got))
 			fail_msg("taken: %s", bad[i]);
 }
 

@@ -235,20 +235,45 @@ static void test_namespace_is_there(void **arg)
 
 static void test_not_contained(void **arg)
 {
+	static const struct {
+		int watch, joined;
+		bool there;
+		unsigned killed;
+	} cases[] = {
+		{ -ETIMEDOUT, 0, false, 0 }, /* nobody came */
+		{ -EPERM, 0, true, 1 },	     /* it could not be locked */
+		{ -EPERM, 0, false, 0 },     /* and is over by now */
+		{ 0, -EIO, true, 0 },	     /* its keeper can't take it */
+	};
+
 	(void)arg;
-	/* The namespace never comes; or the keeper can't take it. */
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_ok("DeleteNetwork", "{\"NetworkID\":\"" NET "\"}");
 		unlink(key);
 		have_endpoint("");
 		assert_ok("Join", join_call(EP));
-		world.joined_err = i ? -EIO : 0;
-		world_appear(i ? 0 : -ETIMEDOUT);
+		if (cases[i].there)
+			make_file(key, "");
+		world.killed = 0;
+		world.joined_err = cases[i].joined;
+		world_appear(cases[i].watch);
 		world_turn();
+		assert_int_equal(world.killed, cases[i].killed);
 		assert_int_equal(world_sandboxes(), 0);
 		assert_ok("Leave", endpoint_call(EP, ""));
 		assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
 	}
+}
+
+/* Its namespace has one gateway. */
+static void test_two_networks(void **arg)
+{
+	(void)arg;
+	have_container("");
+	assert_ok("CreateEndpoint", endpoint_call(EP2, ADDRESS3));
+	assert_err("Join", join_call(EP2), "one sallyport network");
+	assert_ok("Leave", endpoint_call(EP, ""));
+	assert_ok("Join", join_call(EP2));
 }
 
 static void test_join_refused(void **arg)
@@ -303,8 +328,7 @@ static void test_delete_early(void **arg)
 		send_call(&last, "Join", join_call(EP));
 		assert_non_null(strstr(last.text, "is not ready"));
 		send_call(&created, "CreateEndpoint",
-			  endpoint_call(EP2, "\"Interface\":{\"Address\":"
-					     "\"172.30.0.3/16\"}"));
+			  endpoint_call(EP2, ADDRESS3));
 		assert_int_equal(created.count, 0);
 		send_call(&left, "Leave", endpoint_call(EP2, ""));
 		send_call(&deleted, "DeleteEndpoint", endpoint_call(EP2, ""));
@@ -498,9 +522,8 @@ static void test_ports(void **arg)
 		  endpoint_call(EP, portmap("", port, port, 6)));
 	assert_int_equal(world.forward_count, 1);
 	/* Somebody listens there. */
-	assert_ok("CreateEndpoint",
-		  endpoint_call(EP2, "\"Interface\":{\"Address\":"
-				     "\"172.30.0.3/16\"}"));
+	assert_ok("CreateEndpoint", endpoint_call(EP2, ADDRESS3));
+	key[strlen(key) - 1]++;
 	assert_ok("Join", join_call(EP2));
 	assert_err("ProgramExternalConnectivity",
 		   endpoint_call(EP2, portmap("", port, port, 6)),
@@ -565,6 +588,7 @@ int main(void)
 		TEST(test_life),
 		TEST(test_namespace_is_there),
 		TEST(test_not_contained),
+		TEST(test_two_networks),
 		TEST(test_join_refused),
 		TEST(test_create_fails),
 		TEST(test_delete_early),

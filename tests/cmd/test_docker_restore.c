@@ -124,7 +124,15 @@ static void test_half_joined(void **arg)
 	restart();
 	assert_int_equal(world_sandboxes(), 0);
 	assert_int_equal(world.locked, 1);
+	assert_int_equal(world.killed, 0);
 	assert_int_equal(files(), 1);
+	unlink(key);
+	assert_ok("CreateEndpoint", endpoint_call(EP, ADDRESS));
+	assert_ok("Join", join_call(EP));
+	make_file(key, "");
+	world.lock_err = -EPERM;
+	restart();
+	assert_int_equal(world.killed, 1);
 }
 
 /* The daemon ends, and with it every keeper: that is no end of a container. */

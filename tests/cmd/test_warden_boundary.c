@@ -473,6 +473,35 @@ static void test_links_end(void **state)
 	assert_int_equal(warden_held(&w), BOUNDARY_BROKEN);
 }
 
+/* In a namespace of others their commits are theirs, as long as ours is whole.
+ */
+static void test_shared(void **state)
+{
+	struct guard_spec *some = (struct guard_spec *)&gateway;
+
+	(void)state;
+	gateway.guard = some;
+	commit(1, 11);
+	turn();
+	assert_string_equal(notes, "verify");
+	commit(2, 11);
+	commit(3, 11);
+	notes[0] = '\0';
+	assert_true(boundary_idle(&w));
+	assert_false(boundary_look(&w));
+	assert_int_equal(warden_held(&w), BOUNDARY_HELD);
+	/* And where ours is not. */
+	verify_result = -EBADMSG;
+	assert_false(boundary_idle(&w));
+	commit(4, 11);
+	turn();
+	assert_non_null(strstr(notes, "stop"));
+	assert_non_null(strstr(notes, "restore"));
+	assert_int_equal(warden_held(&w), BOUNDARY_RESTORED);
+	gateway.guard = NULL;
+	assert_false(boundary_idle(&w));
+}
+
 static void test_serve(void **state)
 {
 	struct warden none = { .base = w.base };
@@ -506,6 +535,7 @@ int main(void)
 		TEST(test_end),
 		TEST(test_quiet_end),
 		TEST(test_links_end),
+		TEST(test_shared),
 		TEST(test_serve),
 	};
 

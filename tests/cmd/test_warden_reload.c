@@ -139,6 +139,20 @@ int boundary_fd(const struct warden *warden)
 	return stirred;
 }
 
+static unsigned idle; /* so many times it was about others */
+
+bool boundary_idle(struct warden *warden)
+{
+	char byte;
+
+	(void)warden;
+	if (!idle)
+		return false;
+	idle--;
+	assert_int_equal(read(boundary_fd(warden), &byte, 1), 1);
+	return true;
+}
+
 bool boundary_look(struct warden *warden)
 {
 	char word[64];
@@ -436,6 +450,27 @@ static void test_rules_meanwhile(void **state)
 	close(pipes[1]);
 }
 
+/* Others change what is theirs: nobody minds. */
+static void test_others_meanwhile(void **state)
+{
+	int pipes[2];
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(write(pipes[1], "x", 1), 1);
+	stirred = pipes[0];
+	idle = 1;
+	answer(0, "");
+	assert_int_equal(reload_to(1), 0);
+	assert_int_equal(idle, 0);
+	assert_string_equal(notes,
+			    expect("record:1 flush literals verify servers"));
+	assert_in_force(1);
+	stirred = -1;
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 static void test_serve_has_no_kernel(void **state)
 {
 	(void)state;
@@ -459,6 +494,7 @@ int main(void)
 		TEST(test_no_gate),
 		TEST(test_other_rules),
 		TEST(test_rules_meanwhile),
+		TEST(test_others_meanwhile),
 		TEST(test_serve_has_no_kernel),
 	};
 

@@ -15,6 +15,8 @@
 #include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
+/* wants netinet/in.h */
+#include <linux/netfilter.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -152,6 +154,49 @@ static void test_fields(void **state)
 }
 
 /* Whatever is cut off, what was there before it is still told. */
+/* What an interface was about to send: its header comes first, if it has one.
+ */
+static void test_frames(void **state)
+{
+	static const struct {
+		uint8_t before[20];
+		size_t len;
+		bool read;
+	} link[] = {
+		{ { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 8, 0 }, 14, true },
+		{ { 0 }, 0, true },
+		{ { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 8, 6 }, 14, false },
+		{ { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 8 }, 13, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(link); i++) {
+		uint8_t frame[64];
+		struct datagram d = { .len = 0 };
+
+		memcpy(frame, link[i].before, link[i].len);
+		memcpy(frame + link[i].len, syn, sizeof(syn));
+		packet(&d, ETH_P_IP, frame, link[i].len + sizeof(syn));
+		d.data[sizeof(struct nlmsghdr)] = NFPROTO_NETDEV;
+		struct result r = parse(&d);
+		assert_int_equal(r.n, 1);
+		assert_int_equal(r.last.dst_port, link[i].read ? 443 : 0);
+		assert_int_equal(r.last.l4, link[i].read ? IPPROTO_TCP : 0);
+		/* Of IP it is what it always was. */
+		d.data[sizeof(struct nlmsghdr)] = AF_INET;
+		r = parse(&d);
+		assert_int_equal(r.last.dst_port, link[i].len ? 0 : 443);
+	}
+	/* Nothing but the header, and less. */
+	for (size_t n = 0; n <= 14; n++) {
+		struct datagram d = { .len = 0 };
+
+		packet(&d, ETH_P_IP, link[0].before, n);
+		d.data[sizeof(struct nlmsghdr)] = NFPROTO_NETDEV;
+		assert_int_equal(parse(&d).last.l4, 0);
+	}
+}
+
 static void test_short_packets(void **state)
 {
 	(void)state;
@@ -449,6 +494,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_short_packets),
 		cmocka_unit_test(test_odd_packets),
 		cmocka_unit_test(test_extension_chain),

@@ -66,6 +66,39 @@ static inline struct policy *build_with_list(const char *yaml, const char *list)
 	return policy;
 }
 
+/* @user's policy below @ceiling. */
+static inline int build_below(const char *user, const char *ceiling,
+			      struct policy **ret_policy,
+			      struct policy_error *err)
+{
+	struct bundle bundle = { 0 }, over = { 0 };
+	int ret;
+
+	assert_int_equal(
+		bundle_add(&bundle, BUNDLE_FILE, "p.yaml", user, strlen(user)),
+		0);
+	assert_int_equal(bundle_add(&over, BUNDLE_FILE, "/etc/c.yaml", ceiling,
+				    strlen(ceiling)),
+			 0);
+	assert_int_equal(bundle_add_ceiling(&bundle, &over, "/etc/c.yaml"), 0);
+	ret = policy_build(bundle.data, bundle.len, ret_policy, err);
+	bundle_free(&bundle);
+	bundle_free(&over);
+	return ret;
+}
+
+static inline struct policy *below(const char *user, const char *ceiling)
+{
+	struct policy *policy = NULL;
+	struct policy_error err = { "" };
+	int ret = build_below(user, ceiling, &policy, &err);
+
+	if (ret != 0)
+		print_error("%d: %s\n%s\n%s\n", ret, err.text, user, ceiling);
+	assert_int_equal(ret, 0);
+	return policy;
+}
+
 static inline struct ip ip_of(const char *text)
 {
 	struct ip ip = { 0 };

@@ -242,6 +242,7 @@ def test_reload(case):
         check(c.reaches("dev", "other.test"))
         c.write(c.named, "allowed.test")
         c.run("reload", "--daemon", root=True)
+        # While the daemon gives it the same.
         c.run("reload", "--daemon", "dev")
         check(c.reaches("dev", "allowed.test"))
         check(not c.reaches("dev", "other.test"))

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * readback.h - what the kernel holds of one table, as lines. For firewall/
+ * only.
+ */
+#ifndef FIREWALL_READBACK_H
+#define FIREWALL_READBACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct canon;
+struct nft;
+
+/* So often is it worth while to begin again. */
+#define READBACK_RETRIES 8
+
+/* Adds the table itself, its chains, sets without elements, objects and rules.
+ * @alone: any other table is a line too. A table that is not there adds
+ * nothing. 0, -EINTR if the rules changed meanwhile, or -errno. */
+int readback_table(struct nft *nft, struct canon *canon, uint8_t family,
+		   const char *table, bool alone);
+
+#endif
