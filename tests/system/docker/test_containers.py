@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Containers on a sallyport network."""
+import socket
 import subprocess
+import urllib.request
 
 from engine import leftovers, settle
 from lab import EVIL, GOOD
@@ -200,6 +202,25 @@ def test_published(case):
     assert got.returncode and "-o publish=true" in got.stderr, got
     after = settle(leftovers, before)
     assert after == before, (before, after)
+
+
+def test_publishing(case):
+    """What comes in goes through the gate and into the log."""
+    case.network("pub", "-o", "publish=true")
+    c = case.container("-p", "127.0.0.1:8088:8000", network="pub")
+    case.docker.run("exec", "-d", c, "httpd", "-f", "-p", "8000", "-h", "/etc")
+    wait(lambda: "8000" in case.docker.inside(c, "ss", "-Hltn"), "httpd")
+    with urllib.request.urlopen("http://127.0.0.1:8088/passwd",
+                                timeout=10) as answer:
+        assert b"nobody" in answer.read()
+    case.held(c)
+    sandbox = case.sandbox(c)
+    case.remove(c)
+    assert any("8000" in str(r) and "8088" in str(r)
+               for r in case.records(sandbox)), "no record of it"
+    with socket.socket() as s:
+        assert s.connect_ex(("127.0.0.1", 8088)), "still open"
+    case.docker.run("network", "rm", "pub")
 
 
 def test_second_network(case):
