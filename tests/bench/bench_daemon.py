@@ -9,11 +9,15 @@ allowed and nothing else; and when they are removed, no process, descriptor,
 link, namespace or file is left.
 """
 import argparse
+import collections
 import concurrent.futures
 import contextlib
+import ctypes
 import json
 import os
+import select
 import signal
+import socket
 import statistics
 import sys
 import time
@@ -24,7 +28,7 @@ from harness import Case, check, descendants  # noqa: E402
 from lab import DNS, Lab  # noqa: E402
 from test_daemon import Daemon, left, policy, resolve  # noqa: E402
 
-SAMPLE, AT_ONCE, IDLE_S = 20, 8, 5
+SAMPLE, AT_ONCE, IDLE_S, TURNS = 20, 8, 5, 30
 ROLES = ("keeper", "gate", "ledger")
 KERNEL = ("MemAvailable", "Slab", "Percpu", "KernelStack", "PageTables")
 
@@ -153,6 +157,47 @@ def all_answer(boxes, err):
         check(resolve(s, "other.test") == "", (s, "what was not allowed"))
 
 
+def sockets_inside(boxes):
+    """A UDP socket in each of them."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/self/ns/net") as own:
+        for s in boxes:
+            with open(s["netns"]) as ns:
+                check(libc.setns(ns.fileno(), 0) == 0, s)
+            inside = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            inside.connect((s["gateway"], 53))
+            yield inside
+        check(libc.setns(own.fileno(), 0) == 0)
+
+
+def all_at_once(boxes):
+    """Everybody asks within the same moment, and again each second as a
+    resolver would. Whom the kernel has no room for has to ask again."""
+    query = (b"\x12\x34\1\0\0\1\0\0\0\0\0\0\7allowed\4test\0\0\1\0\1")
+    waiting, poll = {}, select.poll()
+    for s in sockets_inside(boxes):
+        waiting[s.fileno()] = s
+        poll.register(s, select.POLLIN)
+    again, began = collections.Counter(), time.monotonic()
+    for turn in range(TURNS):
+        for s in waiting.values():
+            s.send(query)
+        again[turn] = len(waiting)
+        end = time.monotonic() + 1
+        while waiting and (left_s := end - time.monotonic()) > 0:
+            for fd, _ in poll.poll(1000 * left_s):
+                answer = waiting[fd].recv(512)
+                if answer[3] & 15 or answer[-4:-2] != b"\xc6\x12":
+                    continue  # SERVFAIL, of one who has too much to do
+                poll.unregister(fd)
+                waiting.pop(fd).close()
+        if not waiting:
+            break
+    check(not waiting, f"{len(waiting)} of {len(boxes)} got no answer")
+    return {"asked_again": sum(again.values()) - len(boxes),
+            "all_s": round(time.monotonic() - began, 2)}
+
+
 def restart(d, n):
     """As if it had crashed: until nobody is left, until all serve."""
     pids = descendants(d.process.pid)
@@ -214,6 +259,7 @@ def measure(d, n, say):
     time.sleep(2)
     step("idle_cpu_percent", idle(d))
     all_answer(boxes, d.err)
+    step("all_ask_at_once", all_at_once(boxes))
     step("restart", restart(d, n))
     boxes = all_ready(d, n)
     all_answer(boxes, d.err)
