@@ -119,14 +119,20 @@ static void raise_limits(const struct daemon *daemon)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= want)
 		return;
-	limit.rlim_cur = want;
-	if (limit.rlim_max < want)
-		limit.rlim_max = want;
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		log_warn("no more than %ju files can be open: that is too few "
-			 "for %u sandboxes",
-			 (uintmax_t)limit.rlim_cur,
-			 daemon->config->max_sandboxes);
+	const struct rlimit more = { want, limit.rlim_max < want
+						   ? want
+						   : limit.rlim_max };
+	if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+		return;
+	/* Who confines us has the last word (LimitNOFILE=): all that it lets
+	 * us have. */
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	log_warn("no more than %ju files can be open: that is too few for %u "
+		 "sandboxes, which take %d each (LimitNOFILE=)",
+		 (uintmax_t)limit.rlim_cur, daemon->config->max_sandboxes,
+		 FILES_A_BOX);
 }
 
 /* --- sockets ------------------------------------------------------------- */

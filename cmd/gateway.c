@@ -193,6 +193,20 @@ static int mark_veth(const struct gateway *g, int route)
 			       : 0;
 }
 
+/* Both ends, to each other. An engine's may get another address yet. */
+static int introduce(const struct gateway *g, const char *there)
+{
+	int here_route = g->ns.route, there_route = g->sandbox.route, err;
+
+	if (g->place.tables)
+		return 0;
+	err = link_neighbour(here_route, VETH_HERE, there_route, there,
+			     &g->link.ip);
+	return err ? err
+		   : link_neighbour(there_route, there, here_route, VETH_HERE,
+				    &g->link.gateway);
+}
+
 /* The sandbox's end: in its namespace, with address and route. */
 static int make_far_end(struct gateway *g)
 {
@@ -203,7 +217,8 @@ static int make_far_end(struct gateway *g)
 	if ((err = mark_veth(g, route)) ||
 	    (err = link_address(route, name, &there)) ||
 	    (err = link_up(route, name)) ||
-	    (err = link_wait(g->ns.route, VETH_HERE)))
+	    (err = link_wait(g->ns.route, VETH_HERE)) ||
+	    (err = introduce(g, name)))
 		return err;
 	err = link_default_route(route, &g->link.gateway);
 	/* Another network has it, by which nothing leaves: that is told. */

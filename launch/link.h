@@ -36,6 +36,10 @@ int link_index(int route, const char *name, uint32_t *ret_index);
  * it is called and wherever it was made. -ENODEV if there is none. */
 int link_peer(int route, int ns, uint32_t index, uint32_t *ret_index);
 int link_address(int route, const char *name, const struct cidr *address);
+/* @ip, behind @name here, is @peer of the namespace of @peer_route: for good,
+ * without ARP. Both are up; when @name goes down, it is forgotten. */
+int link_neighbour(int route, const char *name, int peer_route,
+		   const char *peer, const struct ip *ip);
 /* 0.0.0.0/0 via @gateway. */
 int link_default_route(int route, const struct ip *gateway);
 /* Twice is fine. For TPROXY: packets with @mark are looked up in @table, where

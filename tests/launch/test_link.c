@@ -144,6 +144,47 @@ static void test_veth(void **state)
 	assert_int_equal(link_delete(p->here.route, "spA"), -ENODEV);
 }
 
+/* Each end knows the other for good, and asks nobody. */
+static void test_neighbour(void **state)
+{
+	const struct cidr a = on_link("198.19.0.1", 30);
+	const struct cidr b = on_link("198.19.0.2", 30);
+	const struct ip none = { 0 };
+	struct pair *p = *state;
+	int here = p->here.route, there = p->there.route;
+	char text[4096], mac[18] = "";
+	const char *at;
+
+	assert_int_equal(link_neighbour(here, "spA", there, "eth0", &b.ip),
+			 -ENODEV);
+	assert_int_equal(link_veth(here, "spA", "eth0", p->there.fd), 0);
+	assert_int_equal(link_address(here, "spA", &a), 0);
+	assert_int_equal(link_address(there, "eth0", &b), 0);
+	assert_int_equal(link_up(here, "spA"), 0);
+	assert_int_equal(link_up(there, "eth0"), 0);
+	assert_int_equal(link_neighbour(here, "spA", there, "eth9", &b.ip),
+			 -ENODEV);
+	assert_int_equal(link_neighbour(here, "spA", there, "eth0", &none),
+			 -EINVAL);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			link_neighbour(here, "spA", there, "eth0", &b.ip), 0);
+	assert_int_equal(link_neighbour(there, "eth0", here, "spA", &a.ip), 0);
+	ip(&p->there, "-o link show eth0", text, sizeof(text));
+	at = strstr(text, "link/ether ");
+	assert_non_null(at);
+	memcpy(mac, at + strlen("link/ether "), sizeof(mac) - 1);
+	(void)snprintf(text, sizeof(text), "198.19.0.2 dev spA lladdr %s", mac);
+	assert_shows(&p->here, "neigh show nud permanent", text);
+	assert_shows(&p->there, "neigh show nud permanent",
+		     "198.19.0.1 dev eth0 lladdr ");
+	/* Who is without carrier for a while is not forgotten. */
+	assert_int_equal(link_down(there, "eth0"), 0);
+	assert_int_equal(link_up(there, "eth0"), 0);
+	assert_int_equal(link_wait(here, "spA"), 0);
+	assert_shows(&p->here, "neigh show nud permanent", text);
+}
+
 static void test_errors(void **state)
 {
 	static const char *const bad[] = { "", "0123456789abcdef" };
@@ -333,9 +374,10 @@ static void test_peer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PAIR_TEST(test_veth),		PAIR_TEST(test_errors),
-		PAIR_TEST(test_local_delivery), PAIR_TEST(test_prefixes),
-		PAIR_TEST(test_watch),		PAIR_TEST(test_peer),
+		PAIR_TEST(test_veth),	  PAIR_TEST(test_neighbour),
+		PAIR_TEST(test_errors),	  PAIR_TEST(test_local_delivery),
+		PAIR_TEST(test_prefixes), PAIR_TEST(test_watch),
+		PAIR_TEST(test_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
