@@ -9,7 +9,8 @@ import subprocess
 
 import yaml
 from engine import BUSYBOX, Engine, settle
-from lab import DNS, EVIL, GOOD
+from lab import DNS, EVIL, GOOD, sh
+from test_image import settings
 
 TOP = os.path.abspath(__file__ + "/../../../..")
 DEVCONTAINER = TOP + "/deploy/devcontainer"
@@ -56,19 +57,19 @@ class Case:
     def start(self):
         self.lab.resolv(f"nameserver {DNS}\n")
         self.docker = Engine(self.lab).start()
-        self.load("base", base)
+        self.load("base", base, ["ENV PATH=/usr/local/bin:/usr/bin:/sbin:/bin"])
         subprocess.run([DEVCONTAINER + "/pack", BINARY, self.lab.dir + "/p"],
                        check=True)
         self.docker.run("network", "create", "--subnet", "172.31.1.0/24", "dev")
         done = self.install("dev", **LAB)
         assert done.returncode == 0, done
 
-    def load(self, image, make):
+    def load(self, image, make, changes):
         root, tar = f"{self.lab.dir}/{image}", f"{self.lab.dir}/{image}.tar"
         make(root)
         subprocess.run(["tar", "-C", root, "-cf", tar, "."], check=True)
-        self.docker.run("import", "--change", "ENV PATH=/usr/local/bin:/usr/bin"
-                        ":/sbin:/bin", tar, image)
+        words = [word for line in changes for word in ("--change", line)]
+        self.docker.run("import", *words, tar, image)
         os.unlink(tar)
 
     def stop(self):
@@ -257,3 +258,181 @@ def test_install(case):
         assert done.returncode == 0, (options, done)
 
 
+
+
+# --- the Compose template ---------------------------------------------------
+
+TEMPLATE = DEVCONTAINER + "/compose/.devcontainer"
+GATEWAY = "172.31.2.2"
+SWITCHES = {"cap_drop": "--cap-drop", "cap_add": "--cap-add",
+            "security_opt": "--security-opt", "dns": "--dns"}
+
+
+def template():
+    with open(TEMPLATE + "/compose.yaml") as text:
+        return yaml.safe_load(text)
+
+
+def words_of(service, workspace):
+    """What Compose makes of a service, of the keys that are in use here; any
+    other one is an error."""
+    words = []
+    for key, value in service.items():
+        if key in SWITCHES:
+            for one in value:
+                words += [SWITCHES[key], one.replace(
+                    "seccomp:", "seccomp=").replace("apparmor:", "apparmor=")]
+        elif key in ("environment", "sysctls"):
+            for item in value.items():
+                words += ["-e" if key == "environment" else "--sysctl",
+                          "=".join(item)]
+        elif key == "volumes":
+            for one in value:
+                place, rest = one.split(":", 1)
+                if place.startswith("."):
+                    place = os.path.normpath(f"{workspace}/.devcontainer/{place}")
+                words += ["-v", f"{place}:{rest}"]
+        elif key in ("init", "read_only"):
+            assert value is True, (key, value)
+            words += ["--" + key.replace("_", "-")]
+        else:
+            assert key in ("image", "command", "networks", "depends_on",
+                           "restart", "stop_grace_period"), key
+    return words
+
+
+def compose(case):
+    """The networks and the two containers, as `docker compose up` makes them,
+    with images that are here."""
+    if hasattr(case, "composed"):
+        return
+    case.composed = True
+    workspace = case.lab.dir + "/workspace"
+    shutil.copytree(TEMPLATE, workspace + "/.devcontainer")
+    with open(workspace + "/.devcontainer/policy.yaml", "w") as out:
+        out.write("version: 1\nallow: [allowed.test]\n")
+    told = template()
+    for name, network in told["networks"].items():
+        network = dict(network or {})
+        words = ["--internal"] if network.pop("internal", False) else []
+        for option in network.pop("driver_opts", {}).items():
+            words += ["-o", "=".join(option)]
+        for config in network.pop("ipam", {}).get("config", []):
+            words += ["--subnet", config.pop("subnet")]
+            assert not config, config
+        assert not network, network
+        case.docker.run("network", "create", *words, name)
+    case.load("gateway", lambda root: subprocess.run(
+        [TOP + "/deploy/docker/rootfs", BINARY, root], check=True), settings())
+    gateway, agent = told["services"]["gateway"], told["services"]["agent"]
+    case.docker.run("create", "--name", "gateway", "--network", "outside",
+                    "--health-interval", "1s", *words_of(gateway, workspace), "gateway",
+                    *gateway["command"])
+    case.docker.run("network", "connect", "--ip",
+                    gateway["networks"]["inside"]["ipv4_address"], "inside",
+                    "gateway")
+    case.docker.run("start", "gateway")
+    health = settle(lambda: case.docker.out(
+        "inspect", "-f", "{{.State.Health.Status}}", "gateway"), "healthy", 30)
+    assert health == "healthy", case.docker.run("logs", "gateway")
+    assert agent["networks"] == ["inside"]
+    case.docker.run("run", "-d", "--name", "agent", "--network", "inside",
+                    *words_of(agent, workspace), "base", *agent["command"])
+
+
+def inside(case, script, user="1000"):
+    done = case.sh("agent", script, user)
+    assert done.returncode not in (126, 127, 139), (script, done)
+    return done
+
+
+def test_template_rights(case):
+    """The agent has none, whoever it is there; the files that say so are not
+    its to change."""
+    compose(case)
+    for user in "0", "1000":
+        done = inside(case, "grep -c '^Cap.*:.0*$' /proc/self/status; "
+                      "grep NoNewPrivs /proc/self/status", user)
+        assert done.stdout == "5\nNoNewPrivs:\t1\n", done
+        done = inside(case, "cd /workspace/.devcontainer && echo >>policy.yaml ||"
+                      " rm compose.yaml || mv ../.devcontainer ../x", user)
+        assert done.returncode, done
+    with open(TEMPLATE + "/devcontainer.json") as text:
+        settings = json.load(text)
+    services = template()["services"]
+    assert settings["service"] == "agent" in services
+    assert settings["dockerComposeFile"] == "compose.yaml"
+    assert not {"runArgs", "capAdd", "privileged", "features"} & set(settings)
+
+
+def test_template_names(case):
+    """By DNS alone, as programs do that know of no proxy, and by the proxy."""
+    compose(case)
+    for prefix in "", f"http_proxy=http://{GATEWAY}:3128 ":
+        clear = prefix or "unset http_proxy; "
+        got = inside(case, clear + "timeout 9 wget -qO- http://allowed.test/host")
+        assert got.stdout == "allowed.test\n", (prefix, got)
+        got = inside(case, clear + "timeout 9 wget -qO- http://evil.test/host")
+        assert got.returncode and not got.stdout, (prefix, got)
+    for host, good in ("allowed.test", True), ("evil.test", False):
+        got = inside(case, f"(printf 'CONNECT {host}:443 HTTP/1.1\\r\\nHost: {host}"
+                     f":443\\r\\n\\r\\n'; sleep 2) | timeout 9 nc {GATEWAY} 3128 | head -n1")
+        assert got.stdout.startswith("HTTP/1.1 200" if good else "HTTP/1.1 403"), \
+            got
+        # TLS for the name, from the machine's own client in that network.
+        got = subprocess.run(
+            ["nsenter", "-t", str(case.docker.pid("agent")), "-n", "curl", "-sS",
+             "-m", "9", "--noproxy", "*", "--cacert", case.lab.ca, "--resolve",
+             f"{host}:443:{GATEWAY}", f"https://{host}/host"], text=True,
+            capture_output=True)
+        assert (got.stdout == host + "\n") == good and \
+            (got.returncode == 0) == good, (host, got)
+
+
+def test_template_no_other_way(case):
+    """Not by address, not by routes, not to the host, not by a resolver."""
+    compose(case)
+    before = len(case.lab.packets(f"dst host {EVIL} or dst host 8.8.8.8"))
+    case.lab.spawn("socat", "TCP-LISTEN:8099,fork,reuseaddr", "EXEC:echo host")
+    case.lab.wait(lambda: ":8099 " in sh("ss", "-Hltn"), "port 8099")
+    for host, port in ((EVIL, 80), (GOOD, 80), ("8.8.8.8", 53), (DNS, 53),
+                       ("172.31.2.1", 8099), ("172.31.1.1", 8099),
+                       ("203.0.113.2", 8099)):
+        got = inside(case, f"timeout 3 nc {host} {port} </dev/null", "0")
+        assert got.returncode, (host, got)
+    for server in "", "127.0.0.11", GATEWAY:
+        got = inside(case, f"timeout 9 nslookup secret.tunnel.test {server}")
+        assert got.returncode and GOOD not in got.stdout, got
+    assert not case.lab.asked("secret.tunnel.test")
+    # Nor by the gateway as a router, if somebody had the right to say so.
+    forward = "/proc/sys/net/ipv4/ip_forward"
+    assert case.docker.inside("gateway", "cat", forward) == "0\n"
+    case.docker.inside("agent", "ip", "route", "add", EVIL, "via", GATEWAY)
+    got = inside(case, f"timeout 3 nc {EVIL} 80 </dev/null")
+    assert got.returncode, got
+    after = len(case.lab.packets(f"dst host {EVIL} or dst host 8.8.8.8"))
+    assert after == before, after
+    # On another network the same tries succeed.
+    for place in f"{EVIL} 80", "172.31.1.1 8099":
+        case.docker.run("run", "--rm", "--network", "dev", "base", "sh", "-c",
+                        f"timeout 3 nc {place} </dev/null")
+
+
+def test_template_log(case):
+    compose(case)
+    case.docker.run("stop", "-t", "20", "gateway")
+    done = case.docker.run("run", "--rm", "--volumes-from", "gateway",
+                           "gateway", "verify", check=False)
+    assert done.returncode == 0 and "holds" in done.stdout, done
+
+
+def test_feature(case):
+    """What tools demand of it, and that editors start what is installed."""
+    assert FEATURE["id"] == "sallyport" and FEATURE["capAdd"] == ["NET_ADMIN"]
+    version = case.docker.out("run", "--rm", "dev", "sallyport", "version")
+    assert version == "sallyport " + FEATURE["version"], version
+    for option in FEATURE["options"].values():
+        assert option["type"] in ("string", "boolean") and "default" in option
+    name = case.container()
+    done = case.sh(name, FEATURE["postStartCommand"], "0")
+    assert done.returncode == 0 and "passed" in done.stdout, done
