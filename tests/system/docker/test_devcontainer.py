@@ -137,11 +137,12 @@ class Case:
 
 def test_firewall(case):
     """Up, tested, and again; and what people leave their old script for."""
-    name = case.container()
+    name = case.container("--cap-drop", "NET_RAW")
     assert case.fetch(name, "evil.test").stdout == "evil.test\n"
     done = case.firewall(name)
     assert done.returncode == 0, done
     assert done.stdout.count("verification passed") == 2, done
+    assert "NET_RAW" not in done.stderr, done
     case.held(name)
     done = case.firewall(name)
     assert done.returncode == 0 and "was up" in done.stdout, done
@@ -419,7 +420,18 @@ def test_template_no_other_way(case):
 
 
 def test_template_log(case):
+    """It takes another policy when it is told to; then, what it leaves."""
     compose(case)
+    with open(case.lab.dir + "/workspace/.devcontainer/new", "w") as out:
+        out.write("version: 1\nallow: [allowed.test, other.test]\n")
+    os.rename(out.name, os.path.dirname(out.name) + "/policy.yaml")
+    fetch = "timeout 5 wget -qO- http://other.test/host"
+    assert not inside(case, fetch).stdout
+    case.docker.run("kill", "-s", "HUP", "gateway")
+    got = settle(lambda: inside(case, fetch).stdout, "other.test\n")
+    assert got == "other.test\n", case.docker.run("logs", "gateway")
+    done = case.docker.run("exec", "gateway", "sallyport", "log")
+    assert "other.test" in done.stdout, done
     case.docker.run("stop", "-t", "20", "gateway")
     done = case.docker.run("run", "--rm", "--volumes-from", "gateway",
                            "gateway", "verify", check=False)
