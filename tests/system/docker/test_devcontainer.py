@@ -146,7 +146,15 @@ def test_firewall(case):
     case.held(name)
     done = case.firewall(name)
     assert done.returncode == 0 and "was up" in done.stdout, done
+    leaves = f"dst host {EVIL} or (dst host {GOOD} and port 22)"
+    before = len(case.lab.packets(leaves))
+    assert before
     case.held(name)
+    for script in (f"timeout 2 nc {GOOD} 22 </dev/null",
+                   f"timeout 5 nslookup secret.tunnel.test {DNS}"):
+        assert case.sh(name, script).returncode, script
+    assert len(case.lab.packets(leaves)) == before
+    assert not case.lab.asked("secret.tunnel.test")
 
 
 def test_user(case):
@@ -399,7 +407,7 @@ def test_template_no_other_way(case):
     for host, port in ((EVIL, 80), (GOOD, 80), ("8.8.8.8", 53), (DNS, 53),
                        ("172.31.2.1", 8099), ("172.31.1.1", 8099),
                        ("203.0.113.2", 8099)):
-        got = inside(case, f"timeout 3 nc {host} {port} </dev/null", "0")
+        got = inside(case, f"timeout 2 nc {host} {port} </dev/null", "0")
         assert got.returncode, (host, got)
     for server in "", "127.0.0.11", GATEWAY:
         got = inside(case, f"timeout 9 nslookup secret.tunnel.test {server}")
@@ -409,14 +417,14 @@ def test_template_no_other_way(case):
     forward = "/proc/sys/net/ipv4/ip_forward"
     assert case.docker.inside("gateway", "cat", forward) == "0\n"
     case.docker.inside("agent", "ip", "route", "add", EVIL, "via", GATEWAY)
-    got = inside(case, f"timeout 3 nc {EVIL} 80 </dev/null")
+    got = inside(case, f"timeout 2 nc {EVIL} 80 </dev/null")
     assert got.returncode, got
     after = len(case.lab.packets(f"dst host {EVIL} or dst host 8.8.8.8"))
     assert after == before, after
     # On another network the same tries succeed.
     for place in f"{EVIL} 80", "172.31.1.1 8099":
         case.docker.run("run", "--rm", "--network", "dev", "base", "sh", "-c",
-                        f"timeout 3 nc {place} </dev/null")
+                        f"timeout 2 nc {place} </dev/null")
 
 
 def test_template_log(case):
