@@ -41,6 +41,8 @@ add_custom_target(packed_files ALL DEPENDS ${all})
 install(DIRECTORY ${deploy}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${deploy}/kubernetes
 	DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(DIRECTORY ${deploy}/devcontainer USE_SOURCE_PERMISSIONS
+	DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 install(FILES ${deploy}/policy.schema.json
 	DESTINATION ${CMAKE_INSTALL_DATADIR}/sallyport)
 install(FILES ${deploy}/apparmor/sallyport
