@@ -509,6 +509,8 @@ def test_bad_requests(case):
             (422, "a name has", dict(good, name="../x")),
             (422, "a name has", dict(good, name="A")),
             (422, "a name has", dict(good, name="x/y")),
+            (422, "a name has", dict(good, name="..")),
+            (422, "containers", dict(good, name="docker-0123456789ab")),
             (422, "no policy", {"name": "n"}),
             (422, "policy:1:1", {"name": "n", "policy": ""}),
             (413, "longer", {"name": "n", "policy": "#" * (1 << 20) + "##"}),
