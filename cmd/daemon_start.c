@@ -74,7 +74,8 @@ int box_policy(const struct box *box, struct bundle *ret)
 	err = state_bundle(box->daemon, spec->name, &own);
 	if (err)
 		return err;
-	err = box_compose(box, spec->policy_name, &own, ret);
+	/* A name that the operator has taken back is nobody's word. */
+	err = box_compose(box, "", &own, ret);
 	bundle_free(&own);
 	return err;
 }

@@ -265,6 +265,13 @@ def test_ceiling(case):
         status, answer = d.ask("POST", "/v1/sandboxes",
                                {"name": "x", "policy_name": "owm"})
         check(status == 422 and "owm" in answer["error"], answer)
+        # A name that is taken back is not above the ceiling any more.
+        d.configure(f"version: 1\ngroup: www-data\nceiling: {top}\n")
+        d.good("POST", "/v1/reload")
+        d.wait(lambda: not fetch(named, "other.test"))
+        d.stop(signal.SIGKILL)
+        d.start()
+        check(not fetch(d.one("named"), "other.test"), d.err())
 
 
 # --- whose they are ---------------------------------------------------------
