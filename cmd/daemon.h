@@ -39,6 +39,8 @@ struct daemon_config;
 struct event_base;
 
 #define DAEMON_NAME_MAX 64
+/* Before the names of the plugin's, and nobody else's. */
+#define DAEMON_DOCKER_PREFIX "docker-"
 /* Below these a sandbox has a directory, a namespace, of its name. */
 #define DAEMON_STATE_DIR "/var/lib/sallyport"
 #define DAEMON_RUN_DIR	 "/run/sallyport"

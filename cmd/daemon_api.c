@@ -298,6 +298,7 @@ int daemon_api_open(struct daemon *daemon, int fd)
 		.seconds = 30,
 		.connections = 64,
 		.user_connections = 16,
+		.root_connections = 8,
 	};
 
 	return http_server_open(daemon->base, fd, &limits, on_request, daemon,

@@ -86,16 +86,27 @@ static bool parse(struct call *call, enum request_kind kind,
 
 /* --- publishing ---------------------------------------------------------- */
 
+/* What the kernel would say to the user, and never less than is usual. */
+static unsigned first_port(void)
+{
+	AUTO_FILE FILE *file =
+		fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re");
+	unsigned port;
+
+	return file && fscanf(file, "%u", &port) == 1 && port > PRIVILEGED_PORTS
+		       ? port
+		       : PRIVILEGED_PORTS;
+}
+
 static int listen_for(struct call *call, const struct daemon_publish *publish)
 {
 	const struct ucred *peer = http_request_peer(call->http);
 	char ip[IP_TEXT_MAX];
 	int fd;
 
-	if (peer->uid != 0 && publish->at.port < PRIVILEGED_PORTS) {
+	if (peer->uid != 0 && publish->at.port < first_port()) {
 		snprintf(call->why, sizeof(call->why),
-			 "only root publishes ports below %d",
-			 PRIVILEGED_PORTS);
+			 "only root publishes ports below %u", first_port());
 		return -EACCES;
 	}
 	fd = sock_listen_tcp(&publish->at.ip, publish->at.port, false);

@@ -201,6 +201,14 @@ static int check_spec(struct daemon *daemon, const struct daemon_spec *spec,
 			 DAEMON_NAME_MAX - 1);
 		return -EINVAL;
 	}
+	/* An endpoint finds its sandbox by its name. */
+	if (!spec->docker && strncmp(spec->name, DAEMON_DOCKER_PREFIX,
+				     strlen(DAEMON_DOCKER_PREFIX)) == 0) {
+		snprintf(reterr, cap,
+			 "names that begin with " DAEMON_DOCKER_PREFIX
+			 " are those of containers");
+		return -EINVAL;
+	}
 	if (daemon_find(daemon, spec->name)) {
 		snprintf(reterr, cap, "the name %s is taken", spec->name);
 		return -EEXIST;

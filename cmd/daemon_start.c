@@ -74,7 +74,8 @@ int box_policy(const struct box *box, struct bundle *ret)
 	err = state_bundle(box->daemon, spec->name, &own);
 	if (err)
 		return err;
-	err = box_compose(box, spec->policy_name, &own, ret);
+	/* A name that the operator has taken back is nobody's word. */
+	err = box_compose(box, "", &own, ret);
 	bundle_free(&own);
 	return err;
 }
@@ -196,19 +197,43 @@ static void start(struct box *box)
 		box->removing = true;
 }
 
+/* The first of those whose user has the fewest starting: nobody is behind all
+ * of somebody else's. */
+static struct box *next_box(const struct daemon *daemon)
+{
+	uid_t busy[STARTING_MAX];
+	size_t n = 0, least = SIZE_MAX;
+	struct box *ret = NULL;
+
+	for (struct daemon_sandbox *s = daemon->first; s; s = s->next)
+		if (box_of(s)->starting && n < ARRAY_SIZE(busy))
+			busy[n++] = s->spec.uid;
+	for (struct daemon_sandbox *s = daemon->first; s && least;
+	     s = s->next) {
+		size_t own = 0;
+
+		if (!box_of(s)->queued || box_of(s)->removing)
+			continue;
+		for (size_t i = 0; i < n; i++)
+			own += busy[i] == s->spec.uid;
+		if (own < least)
+			ret = box_of(s);
+		least = own < least ? own : least;
+	}
+	return ret;
+}
+
 void daemon_on_kick(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
 	struct daemon_sandbox *s, *next;
+	struct box *box;
 
 	(void)fd;
 	(void)what;
-	for (s = daemon->first; s; s = s->next) {
-		if (daemon->starting >= STARTING_MAX || daemon->stopping)
-			break;
-		if (box_of(s)->queued && !box_of(s)->removing)
-			start(box_of(s));
-	}
+	while (daemon->starting < STARTING_MAX && !daemon->stopping &&
+	       (box = next_box(daemon)))
+		start(box);
 	for (s = daemon->first; s; s = next) {
 		next = s->next;
 		if (box_is_over(box_of(s)))

@@ -60,7 +60,8 @@ struct docker_endpoint *docker_endpoint_new(struct docker *docker,
 	endpoint->docker = docker;
 	memcpy(endpoint->id, id, strlen(id));
 	/* 48 bits of the engine's random ones; an interface has 15 letters. */
-	snprintf(endpoint->name, sizeof(endpoint->name), "docker-%.12s", id);
+	snprintf(endpoint->name, sizeof(endpoint->name),
+		 DAEMON_DOCKER_PREFIX "%.12s", id);
 	snprintf(endpoint->link, sizeof(endpoint->link), "sp%.12s", id);
 	endpoint->since = docker_now();
 	return endpoint;
@@ -93,7 +94,11 @@ void docker_endpoint_phase(struct docker_endpoint *endpoint,
 
 struct daemon_sandbox *docker_sandbox(const struct docker_endpoint *endpoint)
 {
-	return daemon_find(endpoint->docker->daemon, endpoint->name);
+	struct daemon_sandbox *sandbox =
+		daemon_find(endpoint->docker->daemon, endpoint->name);
+
+	/* One that a user made has a policy of the user's. */
+	return sandbox && sandbox->spec.docker ? sandbox : NULL;
 }
 
 /* --- the end ------------------------------------------------------------- */

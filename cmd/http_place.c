@@ -112,6 +112,19 @@ static void sum(const struct place *of, size_t *ret_places, size_t *ret_bytes)
 	}
 }
 
+/* Places that are root's, or about to be known, are not counted. */
+static size_t others_than_root(const struct http_server *server)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < server->limits.connections; i++) {
+		const struct place *place = &server->place[i];
+
+		n += place->bev && place->known && place->peer.uid != 0;
+	}
+	return n;
+}
+
 static void on_bytes(struct evbuffer *buffer,
 		     const struct evbuffer_cb_info *info, void *arg)
 {
@@ -142,7 +155,10 @@ static void on_new(evutil_socket_t fd, short what, void *arg)
 	}
 	sum(place, &places, &bytes);
 	if (place->peer.uid != 0 &&
-	    places > place->server->limits.user_connections)
+	    (places > place->server->limits.user_connections ||
+	     others_than_root(place->server) +
+			     place->server->limits.root_connections >
+		     place->server->limits.connections))
 		hang_up(place);
 }
 

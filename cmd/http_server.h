@@ -26,6 +26,7 @@ struct http_limits {
 	unsigned seconds;     /* for sending one, and for taking an answer */
 	unsigned connections; /* at most HTTP_CONNECTIONS_MAX */
 	unsigned user_connections; /* of one uid other than 0 */
+	unsigned root_connections; /* that all others leave to root */
 };
 
 typedef void http_handler_fn(void *arg, struct http_request *request);

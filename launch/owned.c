@@ -6,7 +6,8 @@
  * takes that on, and nothing else of the user: with his real uid he could stop
  * it. From unshare(2) on he may all the same, as he owns what it is in; so the
  * child has its own memory, which nobody may look at (not dumpable: that is why
- * the maps are written by us), and we wait for it in bounded time.
+ * the maps are written by us), and we wait for it in bounded time, and not at
+ * all for one that he stops.
  *
  *	child	effective ids; unshare(CLONE_NEWUSER); says so
  *	we	write the maps; say so
@@ -23,6 +24,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -35,6 +37,8 @@
 #include "launch/userns.h"
 
 #define WAIT_MS 5000
+/* So often we look whether the child was stopped. */
+#define LOOK_MS 20
 
 enum { FD_USER, FD_NET, FD_ROUTE, FD_FILTER, FD_COUNT };
 
@@ -103,16 +107,39 @@ static _Noreturn void child(int sock, uid_t uid, gid_t gid)
 
 /* --- we ------------------------------------------------------------------ */
 
-/* What the child says; its descriptors, if it has any to give. 0 or -errno. */
-static int hear(int sock, int *fds, size_t *ret_n)
+static bool is_stopped(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) ==
+		       0 &&
+	       info.si_pid == pid;
+}
+
+/* Others are served by who waits here: whoever stops the child has had his
+ * turn. */
+static int await_child(int sock, pid_t pid)
 {
 	struct pollfd ready = { .fd = sock, .events = POLLIN };
-	int said = 0;
+
+	for (int ms = 0; ms < WAIT_MS; ms += LOOK_MS) {
+		if (poll(&ready, 1, LOOK_MS) > 0)
+			return 0;
+		if (is_stopped(pid))
+			return -EINTR;
+	}
+	return -ETIMEDOUT;
+}
+
+/* What the child says; its descriptors, if it has any to give. 0 or -errno. */
+static int hear(int sock, pid_t pid, int *fds, size_t *ret_n)
+{
+	int said = 0, err = await_child(sock, pid);
 	ssize_t n;
 
 	*ret_n = 0;
-	if (poll(&ready, 1, WAIT_MS) <= 0)
-		return -ETIMEDOUT;
+	if (err)
+		return err;
 	n = fdpass_recv(sock, &said, sizeof(said), fds, ret_n, MSG_DONTWAIT);
 	if (n != sizeof(said))
 		return n < 0 ? (int)n : -ECHILD;
@@ -124,14 +151,14 @@ static int lead(int sock, pid_t pid, uid_t uid, gid_t gid, int *ret_fds)
 	int fds[FDPASS_MAX], err;
 	size_t n;
 
-	err = hear(sock, fds, &n);
+	err = hear(sock, pid, fds, &n);
 	if (!err && !n)
 		err = userns_map(pid, 0, uid, 0, gid);
 	if (send(sock, &err, sizeof(err), MSG_NOSIGNAL) < 0 && !err)
 		err = -errno;
 	if (err)
 		return err;
-	err = hear(sock, fds, &n);
+	err = hear(sock, pid, fds, &n);
 	if (!err && n == FD_COUNT) {
 		memcpy(ret_fds, fds, FD_COUNT * sizeof(*fds));
 		return 0;

@@ -60,6 +60,8 @@ static void on_request(void *arg, struct http_request *request)
 	w->waiting[w->n++] = request;
 }
 
+static unsigned for_root;
+
 static struct world *world(unsigned seconds, unsigned connections)
 {
 	const struct http_limits limits = { .header_bytes = 1024,
@@ -67,7 +69,8 @@ static struct world *world(unsigned seconds, unsigned connections)
 					    .held_bytes = 10000,
 					    .seconds = seconds,
 					    .connections = connections,
-					    .user_connections = connections };
+					    .user_connections = connections,
+					    .root_connections = for_root };
 	static unsigned count;
 	struct world *w = calloc(1, sizeof(*w));
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -232,6 +235,37 @@ static void test_held(void **state)
 	end(w);
 }
 
+/* However many users there are, root gets in. */
+static void test_for_root(void **state)
+{
+	static const char hello[] = "GET / HTTP/1.1\r\n\r\n";
+	int fd[4], held = 0;
+	struct world *w;
+
+	(void)state;
+	for_root = 1;
+	w = world(5, 4);
+	for_root = 0;
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(seteuid(61001 + (uid_t)i), 0);
+		fd[i] = ask(w, "GET / HT");
+		assert_int_equal(seteuid(0), 0);
+		turn(w, 50);
+	}
+	for (int i = 0; i < 4; i++)
+		held += !got(fd[i]);
+	assert_int_equal(held, 3);
+	turn(w, 300);
+	AUTO_FD int root = ask(w, hello);
+	turn(w, 100);
+	const char *text = got(root);
+	assert_non_null(text);
+	assert_int_equal(strncmp(text, "HTTP/1.1 200 OK\r\n", 17), 0);
+	for (int i = 0; i < 4; i++)
+		close_fd(&fd[i]);
+	end(w);
+}
+
 static void test_many(void **state)
 {
 	struct world *w = world(5, 4);
@@ -257,7 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers), cmocka_unit_test(test_later),
 		cmocka_unit_test(test_limits),	cmocka_unit_test(test_held),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_many),	cmocka_unit_test(test_for_root),
 	};
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);

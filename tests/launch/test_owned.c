@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -145,6 +146,75 @@ static void test_refused(void **state)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
+/* --- an owner who is in the way ------------------------------------------- */
+
+/* As the user: stops every child of @parent that it may stop. */
+static _Noreturn void stop_children(pid_t parent)
+{
+	char path[64];
+
+	if (setgroups(0, NULL) < 0 || setresgid(GID, GID, GID) < 0 ||
+	    setresuid(UID, UID, UID) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		_exit(1);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent,
+		 (int)parent);
+	for (;;) {
+		FILE *file = fopen(path, "re");
+		int pid;
+
+		while (file && fscanf(file, "%d", &pid) == 1)
+			if (pid != getpid())
+				kill(pid, SIGSTOP);
+		if (file)
+			fclose(file);
+	}
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* From its user namespace on he may stop who makes it: others are served by who
+ * waits for that. */
+static void test_stopped(void **state)
+{
+	const unsigned before = open_fds();
+	const pid_t parent = getpid(), owner = fork();
+	unsigned stopped = 0, other = 0;
+	int64_t longest = 0;
+
+	(void)state;
+	if (owner == 0)
+		stop_children(parent);
+	assert_true(owner > 0);
+	for (int i = 0; i < 500 && stopped < 3; i++) {
+		const int64_t start = now_ms();
+		struct netns ns;
+		int user = -1, err = owned_create(UID, GID, &user, &ns);
+
+		if (now_ms() - start > longest)
+			longest = now_ms() - start;
+		stopped += err == -EINTR;
+		other += err && err != -EINTR;
+		if (err)
+			continue;
+		close_fd(&user);
+		netns_close(&ns);
+	}
+	kill(owner, SIGKILL);
+	assert_int_equal(waitpid(owner, NULL, 0), owner);
+	assert_true(stopped > 0);
+	assert_int_equal(other, 0);
+	assert_true(longest < 2000);
+	assert_int_equal(open_fds(), before);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
 /* --- the end of everybody ------------------------------------------------ */
 
 static int pause_inside(void *arg, int *ret_fds, size_t *ret_n)
@@ -229,9 +299,8 @@ static void test_kill_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_owned),
-		cmocka_unit_test(test_roots),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_owned),	 cmocka_unit_test(test_roots),
+		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_kill_all),
 	};
 

@@ -266,6 +266,13 @@ def test_ceiling(case):
         status, answer = d.ask("POST", "/v1/sandboxes",
                                {"name": "x", "policy_name": "owm"})
         check(status == 422 and "owm" in answer["error"], answer)
+        # A name that is taken back is not above the ceiling any more.
+        d.configure(f"version: 1\ngroup: www-data\nceiling: {top}\n")
+        d.good("POST", "/v1/reload")
+        d.wait(lambda: not fetch(named, "other.test"))
+        d.stop(signal.SIGKILL)
+        d.start()
+        check(not fetch(d.one("named"), "other.test"), d.err())
 
 
 # --- whose they are ---------------------------------------------------------
@@ -451,6 +458,25 @@ def test_one_instance(case):
     check(run.returncode == 125 and "root" in run.stderr, run)
 
 
+def test_fair_start(case):
+    """One user's queue is not before everybody else."""
+    with daemon(case) as d:
+        waiting = []
+        for i in range(40):
+            c = Connection(d.socket)
+            c.request("POST", "/v1/sandboxes", json.dumps(
+                {"name": f"many-{i}", "policy": policy()}))
+            waiting.append(c)
+        with user():
+            d.create("one")
+        states = [s["state"] for s in
+                  d.good("GET", "/v1/sandboxes")["sandboxes"]]
+        check(len(states) == 41 and states.count("starting") > 20, states)
+        for c in waiting:
+            check(c.getresponse().status == 201, d.err())
+            c.close()
+
+
 def test_publish(case):
     """A server inside, asked from the machine; and again after a restart."""
     with daemon(case) as d:
@@ -474,7 +500,10 @@ def test_publish(case):
             check(status == 409, answer)
             check(d.ask("GET", "/v1/sandboxes/q")[0] == 404)
             d.stop(signal.SIGKILL)
-            check(not asked())
+            # Its keeper still writes its last records.
+            end = time.monotonic() + 10
+            while asked():
+                check(time.monotonic() < end)
             d.start()
             d.wait(asked)
             with user():
@@ -482,6 +511,23 @@ def test_publish(case):
                 status, answer = d.ask("POST", "/v1/sandboxes/mine/publish",
                                        {"port": 81, "inside": 80})
                 check(status == 403, answer)
+            # What users may not bind themselves, by the machine's setting.
+            path = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
+            with open(path) as f:
+                before = f.read()
+            try:
+                with open(path, "w") as f:
+                    f.write("20000")
+                with user():
+                    ask = {"port": 19999, "inside": 80}
+                    status, answer = d.ask(
+                        "POST", "/v1/sandboxes/mine/publish", ask)
+                    check(status == 403 and "20000" in answer["error"], answer)
+                    d.good("POST", "/v1/sandboxes/mine/publish",
+                           {"port": 20001, "inside": 80})
+            finally:
+                with open(path, "w") as f:
+                    f.write(before)
         finally:
             server.kill()
             server.wait()
@@ -510,6 +556,8 @@ def test_bad_requests(case):
             (422, "a name has", dict(good, name="../x")),
             (422, "a name has", dict(good, name="A")),
             (422, "a name has", dict(good, name="x/y")),
+            (422, "a name has", dict(good, name="..")),
+            (422, "containers", dict(good, name="docker-0123456789ab")),
             (422, "no policy", {"name": "n"}),
             (422, "policy:1:1", {"name": "n", "policy": ""}),
             (413, "longer", {"name": "n", "policy": "#" * (1 << 20) + "##"}),
