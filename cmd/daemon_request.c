@@ -22,6 +22,9 @@
 
 #define TIMEOUT_MAX_S (365 * 86400)
 #define POLICY_ORIGIN "policy"
+/* Of values, of all kinds: far more than any request has, and few enough for a
+ * tree. The longest body could have tens of millions. */
+#define VALUES_MAX 1000
 
 struct reader {
 	struct request *request;
@@ -342,6 +345,26 @@ static int check_policy(struct reader *r, const json_t *root)
 	return 0;
 }
 
+/* Before anything is allocated for them: what begins or separates values,
+ * outside of texts. */
+static bool has_too_many_values(const char *body, size_t len)
+{
+	bool in_text = false;
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && n <= VALUES_MAX; i++) {
+		const char c = body[i];
+
+		if (in_text && c == '\\')
+			i++;
+		else if (c == '"')
+			in_text = !in_text;
+		else if (!in_text && (c == '[' || c == '{' || c == ','))
+			n++;
+	}
+	return n > VALUES_MAX;
+}
+
 static int take_root(struct reader *r, enum request_kind kind, json_t *root)
 {
 	int ret;
@@ -370,6 +393,11 @@ int request_parse(enum request_kind kind, const char *body, size_t len,
 	int err;
 
 	*reterr = (struct request_error){ "out of memory", "" };
+	if (has_too_many_values(body, len)) {
+		fault(reterr, "", "a request has at most %d values",
+		      VALUES_MAX);
+		return -EFBIG;
+	}
 	if (len)
 		root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &why);
 	if (!len)

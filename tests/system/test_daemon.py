@@ -562,6 +562,11 @@ def test_bad_requests(case):
             (422, "policy:1:1", {"name": "n", "policy": ""}),
             (413, "longer", {"name": "n", "policy": "#" * (1 << 20) + "##"}),
         ]
+        # Their tree would be a hundred times as long.
+        rows += [(413, "values", b"[" + b"[]," * (10 << 20) + b"[]]"),
+                 (413, "values", b'{"name":"' + b'\\"' * 3 + b'","x":[' +
+                  b'"[",' * 2000 + b"1]}"),
+                 (400, "unknown key", b'{"x":"' + b"[{," * 2000 + b'"}')]
         for status, word, body in rows:
             got, answer = d.ask("POST", "/v1/sandboxes", body)
             check(got == status and word in answer["error"],
@@ -576,6 +581,10 @@ def test_bad_requests(case):
             check(got == status, (method, path, got))
         check(d.good("GET", "/v1/sandboxes") == {"sandboxes": []})
         check(d.ask("GET", "/metrics")[0] == 200)
+        with open(f"/proc/{d.process.pid}/status") as f:
+            peak, = [int(line.split()[1]) for line in f if "VmHWM" in line]
+        # In KB: a body and its copies.
+        check(peak < 400 << 10, peak)
 
 
 def raw(d, data, timeout=5):
