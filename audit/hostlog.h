@@ -32,7 +32,7 @@
 #define HOSTLOG_LINE_MAX    8192
 
 /* How long an append waits for those of other sessions. */
-#define HOSTLOG_WAIT_MS 2000
+#define HOSTLOG_WAIT_MS 4000
 
 enum hostlog_event {
 	HOSTLOG_OPENED = 1,

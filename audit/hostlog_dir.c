@@ -25,6 +25,7 @@
 
 #define TREE_NEW HOSTLOG_TREE ".new"
 /* How long a session's start waits for those who append. */
+#define ANEW_MAX  8 /* logs that one who opens begins */
 #define LOOK_MS	  50
 #define OPEN_BOTH (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
@@ -405,6 +406,12 @@ char *hostlog_dir_name(const struct vkey *signer, bool apart, char *ret_name)
 	return ret_name;
 }
 
+/* Can the log that a look found not be gone on with? */
+static bool is_lost(int look, bool ongoing)
+{
+	return look == -EUCLEAN || (look == -ENOKEY && !ongoing);
+}
+
 int hostlog_dir_open(int home, const char *name, const struct vkey *signer,
 		     bool ongoing, struct hostlog_files *ret_files)
 {
@@ -418,14 +425,15 @@ int hostlog_dir_open(int home, const char *name, const struct vkey *signer,
 	if (r < 0)
 		return r;
 	r = look(dir, &vkey, ret_files);
-	if (r != -EUCLEAN && (r != -ENOKEY || ongoing))
+	if (!is_lost(r, ongoing))
 		return r;
 	r = hostlog_lock(dir, HOSTLOG_WAIT_MS);
 	if (r < 0)
 		return r;
-	/* Somebody may have done it while we waited. */
+	/* Somebody may have done it while we waited; and whoever appends to
+	 * the new one at once may be killed at that, once more. */
 	r = look(dir, &vkey, ret_files);
-	if (r == -EUCLEAN || (r == -ENOKEY && !ongoing)) {
+	for (int i = 0; i < ANEW_MAX && is_lost(r, ongoing); i++) {
 		r = begin_anew(dir, &vkey);
 		if (r == 0)
 			r = look(dir, &vkey, ret_files);

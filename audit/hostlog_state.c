@@ -207,12 +207,13 @@ static uint64_t now_ms(void)
 }
 
 /* A blocking flock(2) can't be given up without signals, so we ask again and
- * again: those who hold it do so for a few milliseconds. */
+ * again: those who hold it do so for a few milliseconds. Who has waited for
+ * long asks more often than who came just now, or it could wait for ever. */
 int hostlog_lock(int fd, unsigned ms)
 {
 	uint64_t until = now_ms() + ms;
 
-	for (int wait = 1;; wait += wait < 8) {
+	for (int wait = 8;; wait -= wait > 1) {
 		uint64_t now;
 
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
