@@ -24,8 +24,8 @@
 #include "base/cleanup.h"
 
 #define TREE_NEW HOSTLOG_TREE ".new"
+#define ANEW_MAX 8 /* logs that one who opens begins */
 /* How long a session's start waits for those who append. */
-#define ANEW_MAX  8 /* logs that one who opens begins */
 #define LOOK_MS	  50
 #define OPEN_BOTH (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
