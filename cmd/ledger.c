@@ -66,6 +66,7 @@ struct ledger {
 	struct held held;
 	struct pace pace;
 	bool more;	/* a link may have more than the last turn took */
+	bool open;	/* the first record is there */
 	int timeout_ms; /* until the log wants another turn */
 	uint8_t pack[BATCH][RECORD_PACK_MAX + 1];
 	char text[RECORD_MESSAGE_MAX];
@@ -153,6 +154,7 @@ static int take_message(struct ledger *ledger, struct link *link,
 	r = ledger_log_write(&ledger->log, &event);
 	if (r < 0)
 		return r;
+	ledger->open |= event.kind == EVENT_SESSION_OPEN;
 	link->taken = seq;
 	return 1;
 }
@@ -235,6 +237,13 @@ static void link_ack(struct link *link)
 		link->mute = true; /* it may still have records for us */
 }
 
+/* The first record opens the session. A gate may serve before: the kernel drops
+ * packets as soon as there are rules. What it says waits in its socket. */
+static bool has_to_wait(const struct ledger *ledger, const struct link *link)
+{
+	return !ledger->open && !link->warden;
+}
+
 /* One turn: of the links that poll() found ready, or of all (NULL). Returns how
  * many records there were, or -errno: log lost. */
 static int take_turn(struct ledger *ledger, const struct pollfd *ready)
@@ -244,6 +253,7 @@ static int take_turn(struct ledger *ledger, const struct pollfd *ready)
 	ledger->more = false;
 	for (size_t i = 0; i < LINKS_MAX; i++) {
 		if (ledger->link[i].fd < 0 ||
+		    has_to_wait(ledger, &ledger->link[i]) ||
 		    (ready && !(ready[i].revents & ~POLLOUT)))
 			continue;
 		r = link_take(ledger, &ledger->link[i]);
@@ -382,7 +392,7 @@ static void watch(const struct ledger *ledger, struct pollfd *pfd)
 	for (size_t i = 0; i < LINKS_MAX; i++) {
 		const struct link *link = &ledger->link[i];
 
-		pfd[i].fd = link->fd;
+		pfd[i].fd = has_to_wait(ledger, link) ? -1 : link->fd;
 		pfd[i].events = POLLIN;
 		if (!link->mute && link->acked != link->taken)
 			pfd[i].events |= POLLOUT;

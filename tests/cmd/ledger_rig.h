@@ -305,6 +305,14 @@ static inline size_t count_of(json_t *log, const char *part)
 	return n;
 }
 
+/* The first record, without which nobody else is heard. */
+static inline void open_session(int warden)
+{
+	struct audit_event open = event_of(EVENT_SESSION_OPEN, NULL);
+
+	assert_int_equal(audit_submit_sync(warden, &open, 1), 0);
+}
+
 /* The other end was closed: nothing more can be read from @link but that. */
 static inline void assert_cut(int link)
 {

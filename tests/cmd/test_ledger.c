@@ -59,18 +59,19 @@ static void test_policy_change(void **state)
 	AUTO_FD int gate = link_as(&rig, false);
 	struct audit_event change = event_of(EVENT_POLICY, NULL);
 	change.detail = record_policy_detail(new, new, detail);
+	open_session(warden);
 	assert_int_equal(submit(gate, "a.test", 1), 0);
-	assert_int_equal(audit_submit_sync(warden, &change, 1), 0);
+	assert_int_equal(audit_submit_sync(warden, &change, 2), 0);
 	assert_int_equal(submit(gate, "b.test", 2), 0);
 	assert_int_equal(audit_submit_sync(gate, &change, 3), -EIO);
 	assert_int_equal(finish(&rig, &tally), 0);
 	json_t *log = read_log(&rig);
-	assert_int_equal(json_array_size(log), 4);
-	assert_string_equal(policy_uid(log, 0), "sha256:" RIG_POLICY);
-	assert_string_equal(message_of(log, 1), "Another policy is in force.");
-	assert_string_equal(policy_uid(log, 1), want);
+	assert_int_equal(json_array_size(log), 5);
+	assert_string_equal(policy_uid(log, 1), "sha256:" RIG_POLICY);
+	assert_string_equal(message_of(log, 2), "Another policy is in force.");
 	assert_string_equal(policy_uid(log, 2), want);
-	assert_non_null(strstr(message_of(log, 3), "it was cut off"));
+	assert_string_equal(policy_uid(log, 3), want);
+	assert_non_null(strstr(message_of(log, 4), "it was cut off"));
 	json_decref(log);
 }
 
@@ -317,6 +318,8 @@ static void test_gate_is_not_the_warden(void **state)
 
 	(void)state;
 	start(&rig);
+	AUTO_FD int warden = link_new(&rig);
+	open_session(warden);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		AUTO_FD int gate = link_as(&rig, false);
 		struct audit_event event = event_of(kinds[i], NULL);
@@ -327,8 +330,30 @@ static void test_gate_is_not_the_warden(void **state)
 	}
 	assert_int_equal(finish(&rig, &tally), 0);
 	json_t *log = read_log(&rig);
-	assert_int_equal(json_array_size(log), 2);
+	assert_int_equal(json_array_size(log), 3);
 	assert_int_equal(count_of(log, "sent what is no record"), 2);
+	json_decref(log);
+}
+
+/* A gate that serves before the session is open is heard after that. */
+static void test_gate_before_the_opening(void **state)
+{
+	static struct tally tally;
+	struct rig rig;
+
+	(void)state;
+	start(&rig);
+	AUTO_FD int gate = link_as(&rig, false);
+	assert_int_equal(send_raw(gate, "a.test", 1), 0);
+	AUTO_FD int warden = link_new(&rig);
+	struct pollfd acked = { .fd = gate, .events = POLLIN };
+	assert_int_equal(poll(&acked, 1, 200), 0);
+	open_session(warden);
+	assert_int_equal(poll(&acked, 1, 5000), 1);
+	assert_int_equal(finish(&rig, &tally), 0);
+	json_t *log = read_log(&rig);
+	assert_int_equal(json_array_size(log), 2);
+	assert_string_equal(message_of(log, 0), "The session began.");
 	json_decref(log);
 }
 
@@ -453,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_malformed_pack),
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_gate_is_not_the_warden),
+		cmocka_unit_test(test_gate_before_the_opening),
 		cmocka_unit_test(test_warden_gone),
 		cmocka_unit_test(test_mad_warden),
 		cmocka_unit_test(test_too_many_links),
