@@ -8,19 +8,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "audit/record.h"
+#include "base/clock.h"
 
 #define TIMEOUT_MS 10000
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* Waits until @sock is ready for @events, or the deadline. 0 or -EIO. */
 static int wait_until(int sock, short events, int64_t deadline)

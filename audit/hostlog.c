@@ -22,6 +22,7 @@
 #include "audit/hostlog_record.h"
 #include "audit/hostlog_state.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 struct hostlog {
 	struct hostlog_files files;
@@ -158,20 +159,13 @@ static int add_checkpoint(struct hostlog *log, struct hostlog_state *state)
 	return add(log->files.checkpoints, log->note, len, &state->checkpoints);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* The lock is held, and log->state is what is there. */
 static int add_record(struct hostlog *log, const struct hostlog_entry *entry)
 {
 	const struct hostlog_files *files = &log->files;
 	struct hostlog_state next = log->state;
-	size_t len = hostlog_record(entry, &next, now_ms(), log->line);
+	size_t len = hostlog_record(entry, &next, clock_ms(CLOCK_REALTIME),
+				    log->line);
 	int r;
 
 	if (!len || len == sizeof(log->line))

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/wire.h"
 
 #define MAGIC	   "SPHOST1\n"
@@ -198,20 +199,12 @@ int hostlog_state_head(const struct hostlog_state *state, int checkpoints,
 	return 0;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* A blocking flock(2) can't be given up without signals, so we ask again and
  * again: those who hold it do so for a few milliseconds. Who has waited for
  * long asks more often than who came just now, or it could wait for ever. */
 int hostlog_lock(int fd, unsigned ms)
 {
-	uint64_t until = now_ms() + ms;
+	uint64_t until = clock_ms(CLOCK_MONOTONIC) + ms;
 
 	for (int wait = 8;; wait -= wait > 1) {
 		uint64_t now;
@@ -220,7 +213,7 @@ int hostlog_lock(int fd, unsigned ms)
 			return 0;
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
-		now = now_ms();
+		now = clock_ms(CLOCK_MONOTONIC);
 		if (now >= until)
 			return -EBUSY;
 		if ((uint64_t)wait > until - now)

@@ -21,6 +21,7 @@
 
 #include "audit/checkpoint.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #define STACK (512 * 1024)
 
@@ -110,14 +111,6 @@ static int append(struct seal *seal, const char *note, size_t len)
 	return r;
 }
 
-static uint64_t epoch_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static int do_job(struct seal *seal)
 {
 	struct checkpoint checkpoint = { .size = seal->tree.size };
@@ -138,7 +131,7 @@ static int do_job(struct seal *seal)
 	if (r < 0)
 		return r;
 	seal->count++;
-	atomic_store(&seal->last_ms, epoch_ms());
+	atomic_store(&seal->last_ms, clock_ms(CLOCK_REALTIME));
 	memcpy(seal->last, note, len + 1);
 	if (!seal->first[0])
 		memcpy(seal->first, note, len + 1);

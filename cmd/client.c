@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/sock.h"
 
 #define NAME_MAX_LEN 63
@@ -38,14 +39,6 @@ fault(int err, char *reterr, size_t cap, const char *format, ...)
 	vsnprintf(reterr, cap, format, ap);
 	va_end(ap);
 	return err;
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /* --- connecting ---------------------------------------------------------- */

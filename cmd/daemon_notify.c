@@ -13,10 +13,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #define LISTEN_FIRST 3
 #define LISTEN_MAX   16
@@ -44,13 +44,10 @@ void notify_systemd(const char *state)
 
 void notify_reloading(void)
 {
-	struct timespec now;
 	char text[80];
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
-		 (unsigned long long)now.tv_sec * 1000000 +
-			 (unsigned long long)now.tv_nsec / 1000);
+		 (unsigned long long)clock_us(CLOCK_MONOTONIC));
 	notify_systemd(text);
 }
 

@@ -28,9 +28,9 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cmd/rights.h"
 
 #define POLL_MS 10
@@ -47,14 +47,6 @@ struct docker_watch {
 	int descriptor; /* of the directory we watch, -1: none */
 	struct event *on_inotify, *on_mounts, *on_time;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* The host's own is at a path of the engine, too: locked, it would be cut off.
  */

@@ -8,6 +8,7 @@
 
 #include "audit/client.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cmd/gate.h"
 #include "dns/resolver.h"
 
@@ -68,14 +69,6 @@ static enum reason service_admit(void *ctx, struct sandbox *sandbox,
 	return lease_admit(own_of(sandbox)->names, sandbox->policy, host, rule);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static bool service_rate(void *ctx, struct sandbox *sandbox, enum rate rate)
 {
 	const struct limits *limits = policy_limits(sandbox->policy);
@@ -84,7 +77,7 @@ static bool service_rate(void *ctx, struct sandbox *sandbox, enum rate rate)
 	return counters_take(own_of(sandbox)->counters, rate,
 			     rate == RATE_DNS ? limits->dns_per_second
 					      : limits->connections_per_second,
-			     now_ms());
+			     clock_ms(CLOCK_MONOTONIC));
 }
 
 static enum reason service_meters(void *ctx, struct sandbox *sandbox,

@@ -9,9 +9,9 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cmd/gateway.h"
 #include "cmd/guard_gateway.h"
 #include "dns/lease.h"
@@ -308,14 +308,6 @@ static bool any_real(const struct gateway_flows *flows)
 		if (!cidr_contains(&pool, &flows->at[i].dst.ip))
 			return true;
 	return false;
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 int gateway_flush(struct gateway *g, const struct policy *policy)

@@ -9,9 +9,9 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cmd/gateway_impl.h"
 #include "firewall/lock.h"
 #include "launch/link.h"
@@ -21,14 +21,6 @@
 #define SETTLE_MS 10000
 /* So often @view is read again, with an engine at work meanwhile. */
 #define SETTLE_READS 50
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* Does our end, interface @index, have its address and the default route? */
 static bool is_done(const struct gateway *g, const struct link_view *view,

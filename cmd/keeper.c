@@ -26,6 +26,7 @@
 
 #include "audit/tally.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cmd/command.h"
 #include "launch/child.h"
@@ -34,14 +35,6 @@
  * read what we say. */
 #define END_S  10
 #define SEND_S 2
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* --- receiving ----------------------------------------------------------- */
 
@@ -198,7 +191,7 @@ static void record_open(struct keeper *k)
 		warden_finding(&k->warden,
 			       "the sandbox's namespace has interfaces that "
 			       "are not ours");
-	k->started_ms = now_ms();
+	k->started_ms = clock_ms(CLOCK_MONOTONIC);
 }
 
 /* --- serving ------------------------------------------------------------- */
@@ -257,7 +250,8 @@ static struct msg_keep_ended finish(struct keeper *k)
 	struct audit_event event = { .kind = EVENT_SESSION_CLOSE,
 				     .sandbox = WARDEN_SANDBOX_ID,
 				     .verdict = { .allow = true },
-				     .duration_ms = now_ms() - k->started_ms,
+				     .duration_ms = clock_ms(CLOCK_MONOTONIC) -
+						    k->started_ms,
 				     .detail = detail };
 	int err;
 

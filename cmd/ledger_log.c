@@ -14,19 +14,12 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cmd/ledger_host.h"
 #include "launch/child.h"
 
 /* Until the warden may read again what we say. */
 #define RETRY_MS 100
-
-static uint64_t clock_ms(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* For the receipt. */
 static void note_time(struct ledger_log *log, const struct audit_event *event)

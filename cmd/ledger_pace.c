@@ -5,14 +5,11 @@
  */
 #include "cmd/ledger_pace.h"
 
-#include <time.h>
+#include "base/clock.h"
 
 uint64_t pace_now_us(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	return clock_us(CLOCK_MONOTONIC);
 }
 
 void pace_begin(struct pace *pace, uint64_t now_us)

@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/hex.h"
 #include "base/log.h"
 #include "cmd/ledger_host.h"
@@ -198,7 +198,6 @@ static int isolate(const struct ledger_log *log)
 int ledger_start(struct ledger_log *log)
 {
 	char key_name[sizeof(((struct msg_ledger_file *)0)->name)] = "";
-	struct timespec now;
 	int r;
 
 	for (size_t i = 0; i < LEDGER_FILE_COUNT; i++)
@@ -210,9 +209,7 @@ int ledger_start(struct ledger_log *log)
 		return r;
 	/* Isolation is of a process with one thread; what it starts later has
 	 * as little. */
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	log->part_mono =
-		(uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	log->part_mono = clock_ms(CLOCK_MONOTONIC);
 	r = msg_send(CHILD_SOCKET, MSG_LEDGER_READY, NULL, -1);
 	if (r == 0)
 		ledger_host_begin(log);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/command_process.h"
@@ -42,14 +43,6 @@ struct run {
 	int status;
 	uint64_t started_ms;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* Before we become anybody else: ports below 1024 may be ours. */
 static void listen_published(struct run *run)
@@ -180,7 +173,7 @@ static void watch(struct run *run)
 		die(EXIT_SALLYPORT, "event loop: out of memory");
 	command_attach(&run->command, run->base, run->options.timeout_ms);
 	reload_attach(&run->reload, run->base);
-	run->started_ms = now_ms();
+	run->started_ms = clock_ms(CLOCK_MONOTONIC);
 	run_view_mark(&run->view, &run->options, &run->session);
 	if (process_start(&run->command.process))
 		die(EXIT_SALLYPORT, "the sandbox did not start");
@@ -223,7 +216,8 @@ static int finish(struct run *run)
 	struct audit_event event = { .kind = EVENT_SESSION_CLOSE,
 				     .sandbox = 1,
 				     .verdict = { .allow = true },
-				     .duration_ms = now_ms() - run->started_ms,
+				     .duration_ms = clock_ms(CLOCK_MONOTONIC) -
+						    run->started_ms,
 				     .detail = detail };
 	int err;
 

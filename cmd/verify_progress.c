@@ -6,22 +6,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cmd/verify.h"
 
 #define BAR_LEN	 30
 #define FIRST_MS 300 /* what is done by then needs no bar */
 #define EVERY_MS 100
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void verify_progress_begin(struct verify_progress *progress, bool quiet)
 {

@@ -22,9 +22,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cmd/warden.h"
 #include "cmd/warden_give.h"
@@ -220,14 +220,6 @@ bool boundary_look(struct warden *w)
 }
 
 /* --- links --------------------------------------------------------------- */
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void tell_links(struct warden *w)
 {

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "dns/clock.h"
+#include "base/clock.h"
 #include "dns/query.h"
 #include "dns/server.h"
 
@@ -94,7 +94,7 @@ static struct query *query_new(struct filter *filter, struct quota *quota,
 	query->sandbox = sandbox;
 	query->peer = *peer;
 	query->question = *question;
-	query->began_ms = clock_ms();
+	query->began_ms = clock_ms(CLOCK_MONOTONIC);
 	query->rechecked = filter->rechecks;
 	TAILQ_INSERT_TAIL(&filter->queries, query, entry);
 	filter->in_flight++;
@@ -111,7 +111,7 @@ void filter_query(struct filter *filter, const struct dns_peer *peer,
 	enum dns_parse parsed = dns_query_parse(data, len, &question);
 	struct sandbox *sandbox =
 		services->sandbox_of(services->ctx, peer->ifindex, &peer->src);
-	uint64_t now = clock_ms();
+	uint64_t now = clock_ms(CLOCK_MONOTONIC);
 
 	if (!sandbox) {
 		refuse_stranger(filter, peer, parsed, &question);

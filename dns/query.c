@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "dns/clock.h"
+#include "base/clock.h"
 
 /* --- the end ------------------------------------------------------------- */
 
@@ -115,8 +115,8 @@ void query_answer(struct query *query, const struct ip *ip, size_t n,
 		  const char *detail)
 {
 	struct audit_event event = { .kind = EVENT_DNS_ANSWER,
-				     .duration_ms =
-					     clock_ms() - query->began_ms,
+				     .duration_ms = clock_ms(CLOCK_MONOTONIC) -
+						    query->began_ms,
 				     .detail = detail };
 
 	for (size_t i = 0; i < n && i < EVENT_ANSWERS_MAX; i++)

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "dns/clock.h"
+#include "base/clock.h"
 #include "dns/resolver_impl.h"
 
 #define CACHE_MAX 4096
@@ -130,7 +130,8 @@ static void job_conclude(struct job *job)
 
 	if ((result.status == 0 || result.status == -ENOENT) &&
 	    job->generation == job->resolver->generation)
-		cache_put(job->resolver->cache, job->host, clock_ms(), &result);
+		cache_put(job->resolver->cache, job->host,
+			  clock_ms(CLOCK_MONOTONIC), &result);
 	job_finish(job, &result);
 }
 
@@ -216,7 +217,8 @@ void resolver_lookup(struct resolver *resolver, const char *host,
 	struct job *job;
 
 	lookup->wait.owner = NULL;
-	if (cache_get(resolver->cache, host, clock_ms(), &result)) {
+	if (cache_get(resolver->cache, host, clock_ms(CLOCK_MONOTONIC),
+		      &result)) {
 		answer(lookup, &result);
 		return;
 	}

@@ -7,7 +7,7 @@
 #include <event2/event.h>
 #include <stdlib.h>
 
-#include "dns/clock.h"
+#include "base/clock.h"
 #include "dns/message.h"
 
 #define BUCKETS		64
@@ -94,7 +94,7 @@ static void record(struct tenants *tenants, const struct quota *quota,
 void tenants_refuse(struct tenants *tenants, struct quota *quota)
 {
 	const struct timeval second = { .tv_sec = 1 };
-	uint32_t count = quota_refuse(quota, clock_ms());
+	uint32_t count = quota_refuse(quota, clock_ms(CLOCK_MONOTONIC));
 
 	if (count)
 		record(tenants, quota, count);
@@ -106,12 +106,12 @@ bool tenants_stranger(struct tenants *tenants)
 {
 	tenants_refuse(tenants, &tenants->strangers);
 	return bucket_take(&tenants->stranger_bucket, STRANGERS_PER_S,
-			   clock_ms());
+			   clock_ms(CLOCK_MONOTONIC));
 }
 
 static void flush(struct tenants *tenants)
 {
-	uint64_t now_ms = clock_ms();
+	uint64_t now_ms = clock_ms(CLOCK_MONOTONIC);
 	struct tenant *tenant;
 
 	record(tenants, &tenants->strangers,
@@ -142,7 +142,8 @@ struct tenants *tenants_new(struct event_base *base,
 		return NULL;
 	}
 	tenants->services = services;
-	bucket_init(&tenants->stranger_bucket, STRANGERS_PER_S, clock_ms());
+	bucket_init(&tenants->stranger_bucket, STRANGERS_PER_S,
+		    clock_ms(CLOCK_MONOTONIC));
 	return tenants;
 }
 

@@ -15,9 +15,9 @@
 #include <event2/event_struct.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #define DIAL_MAX       8
 #define DIAL_SPACED_MS 250
@@ -42,14 +42,6 @@ struct dial {
 	const struct ip *last; /* the last one that failed or was started */
 	struct attempt attempt[];
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void close_attempt(struct attempt *a)
 {

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/sock.h"
 #include "proxy/exchange_impl.h"
 #include "proxy/tunnel.h"
@@ -27,18 +28,10 @@
 #define PROGRESS_BYTES (10 * 1000 * 1000)
 #define PROGRESS_MS    30000
 
-uint64_t exchange_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 void exchange_phase(struct exchange *x, enum exchange_phase phase)
 {
 	x->phase = phase;
-	x->since = exchange_now();
+	x->since = clock_ms(CLOCK_MONOTONIC);
 }
 
 void exchange_end_flow(struct exchange *x, const char *how)
@@ -69,13 +62,13 @@ static void on_accepted(void *arg)
 	struct exchange *x = arg;
 
 	x->paused = false;
-	x->since = exchange_now();
+	x->since = clock_ms(CLOCK_MONOTONIC);
 	exchange_run(x);
 }
 
 void exchange_progress(struct exchange *x)
 {
-	uint64_t sum = x->up + x->down, now = exchange_now();
+	uint64_t sum = x->up + x->down, now = clock_ms(CLOCK_MONOTONIC);
 
 	if (!x->flow || sum == x->told ||
 	    (sum - x->told < PROGRESS_BYTES && now - x->told_at < PROGRESS_MS))
@@ -149,7 +142,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (limit && exchange_now() - x->since >= limit)
+	if (limit && clock_ms(CLOCK_MONOTONIC) - x->since >= limit)
 		time_out(x);
 	exchange_progress(x);
 	exchange_run(x);
@@ -162,13 +155,13 @@ static void on_room(struct wait *wait, int status)
 
 	(void)status;
 	if (x->phase == EXCHANGE_HEAD)
-		x->since = exchange_now();
+		x->since = clock_ms(CLOCK_MONOTONIC);
 	exchange_run(x);
 }
 
 static void set_timer(struct exchange *x)
 {
-	uint64_t limit = limit_ms(x), now = exchange_now(), ms;
+	uint64_t limit = limit_ms(x), now = clock_ms(CLOCK_MONOTONIC), ms;
 	struct timeval tv;
 
 	if (!limit) {

@@ -90,7 +90,6 @@ struct exchange {
 	struct tunnel *tunnel;
 };
 
-uint64_t exchange_now(void); /* ms, monotonic */
 void exchange_phase(struct exchange *x, enum exchange_phase phase);
 /* Runs steps until none gets anywhere. May free @x. */
 void exchange_run(struct exchange *x);

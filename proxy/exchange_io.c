@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "proxy/exchange_impl.h"
 
 size_t buf_len(const struct buf *b)
@@ -59,13 +60,13 @@ static void touch(struct side *side, bool wrote)
 
 	if (x->phase == EXCHANGE_HEAD) {
 		if (client && !wrote && buf_len(&side->in) == 0)
-			x->since = exchange_now();
+			x->since = clock_ms(CLOCK_MONOTONIC);
 		return;
 	}
 	if (x->phase == EXCHANGE_LINGER)
 		return;
 	if (x->answered || wrote || (client && !x->up_done))
-		x->since = exchange_now();
+		x->since = clock_ms(CLOCK_MONOTONIC);
 }
 
 static void side_read(struct side *side)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "proxy/exchange_impl.h"
 #include "proxy/http_write.h"
 
@@ -96,7 +97,7 @@ static bool move_request(struct exchange *x)
 		return true;
 	case SNIFF_DONE:
 		x->up_done = true;
-		x->since = exchange_now();
+		x->since = clock_ms(CLOCK_MONOTONIC);
 		return true;
 	case SNIFF_MORE:
 		break;
@@ -150,7 +151,7 @@ static void put_response(struct exchange *x, const struct http_response *resp,
 	buf_drop(&x->side[SERVER].in, resp->head_len);
 	x->answered = true;
 	flow_status(x->flow, resp->status);
-	x->since = exchange_now();
+	x->since = clock_ms(CLOCK_MONOTONIC);
 }
 
 static bool interim(struct exchange *x, const struct http_response *resp)
@@ -169,7 +170,7 @@ static bool interim(struct exchange *x, const struct http_response *resp)
 		return true;
 	}
 	buf_drop(&x->side[SERVER].in, resp->head_len);
-	x->since = exchange_now();
+	x->since = clock_ms(CLOCK_MONOTONIC);
 	if (++x->interim > EXCHANGE_INTERIM)
 		exchange_fail(x, REASON_PROTOCOL, 502,
 			      "too many interim responses");

@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "proxy/exchange_impl.h"
 #include "proxy/http_write.h"
 #include "proxy/refuse.h"
@@ -181,7 +182,7 @@ static bool start_flow(struct exchange *x, const struct judged *j)
 	x->decided = false;
 	x->result.fd = -1;
 	x->up = x->down = x->told = 0;
-	x->told_at = exchange_now();
+	x->told_at = clock_ms(CLOCK_MONOTONIC);
 	exchange_phase(x, EXCHANGE_DECIDE);
 	x->asked = true;
 	flow = flow_start(x->config.base, x->config.services, &ask, on_flow, x);

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/sock.h"
 #include "proxy/flow_open.h"
 #include "proxy/fold.h"
@@ -18,14 +18,6 @@
 
 #define SNI_MAX	   255
 #define TARGET_MAX (64 * 1024)
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 struct audit_event flow_event(const struct flow *flow, enum event_kind kind)
 {

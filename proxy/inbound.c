@@ -11,9 +11,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/sock.h"
 #include "proxy/fold.h"
 #include "proxy/forward_impl.h"
@@ -22,14 +22,6 @@
 #define OPENING_S 60
 /* A port of ours may still be waiting for the end of an earlier connection. */
 #define DIAL_TRIES 4
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* --- records ------------------------------------------------------------- */
 

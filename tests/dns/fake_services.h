@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "dns/clock.h"
+#include "base/clock.h"
 #include "dns/lease.h"
 #include "dns/quota.h"
 #include "policy/services.h"
@@ -150,8 +150,8 @@ static inline bool fake_rate(void *ctx, struct sandbox *sandbox, enum rate rate)
 
 	assert_int_equal(rate, RATE_DNS);
 	if (!fake->bucket.filled_ms)
-		bucket_init(&fake->bucket, limit, clock_ms());
-	return bucket_take(&fake->bucket, limit, clock_ms());
+		bucket_init(&fake->bucket, limit, clock_ms(CLOCK_MONOTONIC));
+	return bucket_take(&fake->bucket, limit, clock_ms(CLOCK_MONOTONIC));
 }
 
 static inline enum reason fake_meters(void *ctx, struct sandbox *sandbox,
