@@ -1,154 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gate's end of the line, against a ledger that the test plays: one that
- * answers, one that stops reading, one that dies, one that lies.
+ * test_client.c - what a client hands to the ledger is acknowledged in order.
  */
-#include "audit/client.h"
-
-#include <errno.h>
-#include <event2/event.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "audit/record.h"
-#include "base/cleanup.h"
-
-struct rig {
-	struct event_base *base;
-	struct audit_client *client;
-	int ledger; /* the other end */
-	int gone;
-};
-
-struct waiter {
-	struct wait wait;
-	struct rig *rig;
-	int calls, status;
-	struct waiter *cancel; /* from within done() */
-	int submit;	       /* this many more, from within done() */
-};
-
-static void on_gone(void *arg)
-{
-	struct rig *rig = arg;
-
-	rig->gone++;
-}
-
-static int setup(void **state)
-{
-	struct rig *rig = calloc(1, sizeof(*rig));
-	int sock[2];
-
-	assert_int_equal(
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock), 0);
-	rig->base = event_base_new();
-	rig->ledger = sock[1];
-	assert_int_equal(audit_client_new(rig->base, sock[0], on_gone, rig,
-					  &rig->client),
-			 0);
-	*state = rig;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct rig *rig = *state;
-
-	audit_client_free(rig->client);
-	close_fd(&rig->ledger);
-	event_base_free(rig->base);
-	free(rig);
-	return 0;
-}
-
-static void turn(struct rig *rig)
-{
-	for (int i = 0; i < 4; i++)
-		event_base_loop(rig->base, EVLOOP_NONBLOCK);
-}
-
-static struct audit_event question(const char *host)
-{
-	return (struct audit_event){ .kind = EVENT_DNS_QUERY, .host = host };
-}
-
-static void on_done(struct wait *wait, int status)
-{
-	struct waiter *waiter = CONTAINER_OF(wait, struct waiter, wait);
-	struct audit_event event = question("again");
-
-	waiter->calls++;
-	waiter->status = status;
-	if (waiter->cancel)
-		audit_client_cancel(waiter->rig->client, &waiter->cancel->wait);
-	if (waiter->submit-- > 0)
-		audit_client_submit(waiter->rig->client, &event, wait);
-}
-
-static void submit(struct rig *rig, struct waiter *waiter)
-{
-	struct audit_event event = question("host");
-
-	waiter->rig = rig;
-	waiter->wait.done = on_done;
-	audit_client_submit(rig->client, &event, &waiter->wait);
-}
-
-/* Takes what is in a pack; its last number. */
-static uint64_t unpack(const uint8_t *data, size_t len, uint64_t seq,
-		       struct audit_event *ret_last, int *count)
-{
-	static char text[RECORD_MESSAGE_MAX];
-	struct wire pack = wire_of(data, len), message;
-	struct audit_event event;
-	uint64_t before;
-	int r;
-
-	assert_true(len <= RECORD_PACK_MAX);
-	while ((r = record_unpack(&pack, &message)) > 0) {
-		before = seq;
-		assert_int_equal(record_decode(message.at, message.left, &event,
-					       &seq, text),
-				 0);
-		assert_true(before == 0 || seq == before + 1);
-		if (ret_last)
-			*ret_last = event;
-		if (count)
-			++*count;
-	}
-	assert_int_equal(r, 0);
-	return seq;
-}
-
-/* Reads what is there as the ledger would; the last number, or 0. */
-static uint64_t ledger_read(struct rig *rig, struct audit_event *ret_last,
-			    int *count)
-{
-	static uint8_t buf[RECORD_PACK_MAX + 1];
-	uint64_t seq = 0;
-	ssize_t n;
-
-	while ((n = recv(rig->ledger, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
-		seq = unpack(buf, (size_t)n, seq, ret_last, count);
-	return seq;
-}
-
-static void ledger_ack(struct rig *rig, uint64_t seq)
-{
-	uint8_t ack[RECORD_ACK_LEN];
-
-	record_ack_encode(seq, ack);
-	assert_int_equal(send(rig->ledger, ack, sizeof(ack), MSG_NOSIGNAL),
-			 sizeof(ack));
-}
+#include "tests/audit/client_case.h"
 
 static void test_ack_in_order(void **state)
 {
@@ -300,7 +154,7 @@ static void test_queue_and_limit(void **state)
 {
 	struct rig *rig = *state;
 	struct waiter *w = calloc(CLIENT_QUEUE_MAX + 3, sizeof(*w));
-	struct audit_event event = question("nobody waits"), last;
+	struct audit_event event = question("nobody waits"), last = { 0 };
 	uint64_t seq = 0;
 	int count = 0;
 
@@ -339,128 +193,13 @@ static void test_queue_and_limit(void **state)
 	free(w);
 }
 
-static void test_ledger_dies(void **state)
-{
-	struct rig *rig = *state;
-	struct waiter a = { .submit = 1 }, b = { 0 }, c = { 0 };
-
-	submit(rig, &a);
-	turn(rig);
-	submit(rig, &b);
-	turn(rig);
-	/* It acknowledges one, and dies with the other unread. */
-	uint8_t buf[RECORD_MESSAGE_MAX];
-	assert_true(recv(rig->ledger, buf, sizeof(buf), 0) > 0);
-	ledger_ack(rig, 1);
-	close_fd(&rig->ledger);
-	turn(rig);
-	assert_int_equal(a.calls, 2); /* accepted; the next one was not */
-	assert_int_equal(a.status, -EIO);
-	assert_int_equal(b.calls, 1);
-	assert_int_equal(b.status, -EIO);
-	assert_int_equal(rig->gone, 1);
-	assert_int_equal(audit_client_pending(rig->client), 0);
-	submit(rig, &c);
-	assert_int_equal(c.calls, 0);
-	turn(rig);
-	assert_int_equal(c.calls, 1);
-	assert_int_equal(c.status, -EIO);
-	assert_int_equal(rig->gone, 1);
-}
-
-/* Acknowledging what was never sent must not let anything through. */
-static void test_ledger_lies(void **state)
-{
-	static const struct {
-		uint64_t seq;
-		size_t len;
-	} lies[] = { { 2, 8 }, { 0, 8 }, { 1, 7 }, { 1, 9 }, { 1, 1 } };
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
-		uint8_t ack[16] = { 0 };
-		struct waiter a = { 0 };
-		void *own = NULL;
-
-		setup(&own);
-		struct rig *rig = own;
-		submit(rig, &a);
-		turn(rig);
-		record_ack_encode(lies[i].seq, ack);
-		assert_true(send(rig->ledger, ack, lies[i].len, 0) > 0);
-		turn(rig);
-		assert_int_equal(a.status, -EIO);
-		assert_int_equal(a.calls, 1);
-		assert_int_equal(rig->gone, 1);
-		teardown(&own);
-	}
-}
-
-static void test_free_forgets(void **state)
-{
-	struct rig *rig = *state;
-	struct waiter a = { 0 };
-
-	submit(rig, &a);
-	audit_client_free(rig->client);
-	audit_client_cancel(NULL, &a.wait); /* harmless */
-	assert_int_equal(a.calls, 0);
-	/* But not what it waited for: that was on its way. */
-	assert_int_equal(ledger_read(rig, NULL, NULL), 1);
-	rig->client = NULL;
-	audit_client_free(NULL);
-}
-
-static void *slow_ledger(void *arg)
-{
-	uint8_t buf[RECORD_MESSAGE_MAX], ack[RECORD_ACK_LEN];
-	const int *sock = arg;
-
-	if (recv(*sock, buf, sizeof(buf), 0) <= 0)
-		return NULL;
-	usleep(50000);
-	for (uint64_t seq = 1; seq <= 2; seq++) {
-		record_ack_encode(seq, ack);
-		send(*sock, ack, sizeof(ack), MSG_NOSIGNAL);
-	}
-	if (recv(*sock, buf, sizeof(buf), 0) > 0)
-		close(*sock);
-	return NULL;
-}
-
-static void test_sync(void **state)
-{
-	struct audit_event event = question("sync");
-	pthread_t thread;
-	int sock[2];
-
-	(void)state;
-	assert_int_equal(
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock), 0);
-	assert_int_equal(pthread_create(&thread, NULL, slow_ledger, &sock[1]),
-			 0);
-	assert_int_equal(audit_submit_sync(sock[0], &event, 2), 0);
-	/* The next is read, but never acknowledged. */
-	assert_int_equal(audit_submit_sync(sock[0], &event, 3), -EIO);
-	pthread_join(thread, NULL);
-	assert_int_equal(audit_submit_sync(sock[0], &event, 4), -EIO);
-	close(sock[0]);
-}
-
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_ack_in_order),
-		TEST(test_one_message),
-		TEST(test_full_message),
-		TEST(test_small_socket),
-		TEST(test_cancel_and_reentry),
-		TEST(test_queue_and_limit),
-		TEST(test_ledger_dies),
-		cmocka_unit_test(test_ledger_lies),
-		TEST(test_free_forgets),
-		cmocka_unit_test(test_sync),
+		TEST(test_ack_in_order),       TEST(test_one_message),
+		TEST(test_full_message),       TEST(test_small_socket),
+		TEST(test_cancel_and_reentry), TEST(test_queue_and_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,33 +3,27 @@
  * test_nameset.c - lists of names: what each kind of line means, what is
  * skipped, and that a million of them are loaded, held and found as promised.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <sys/random.h>
-#include <time.h>
-
-#include <cmocka.h>
-
-#include "base/cleanup.h"
-#include "policy/hostname.h"
-#include "policy/nameset.h"
-#include "tests/policy/list_text.h"
+#include "tests/policy/nameset_case.h"
 
 #ifdef SALLYPORT_SANITIZED
+
 #define LOAD_MAX_S 20.0
+
 #else
+
 #define LOAD_MAX_S 2.0
+
 #endif
+
 #define MILLION	  1000000
 #define BYTES_MAX 64
 #define PEAK_MAX  64
 
 /* The linker sends the library's calls here (--wrap, see CMakeLists.txt). */
 static long calls_left = -1; /* of memory; -1: never fail */
-static long zero_random;     /* how many times the key is zero */
+
+static long zero_random; /* how many times the key is zero */
+
 static size_t realloc_max, aligned_max;
 
 static bool fails(void)
@@ -41,12 +35,19 @@ static bool fails(void)
 }
 
 void *__real_calloc(size_t n, size_t size);
+
 void *__wrap_calloc(size_t n, size_t size);
+
 void *__real_realloc(void *p, size_t size);
+
 void *__wrap_realloc(void *p, size_t size);
+
 int __real_posix_memalign(void **ret, size_t align, size_t size);
+
 int __wrap_posix_memalign(void **ret, size_t align, size_t size);
+
 ssize_t __real_getrandom(void *buf, size_t len, unsigned flags);
+
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);
 
 void *__wrap_calloc(size_t n, size_t size)
@@ -77,27 +78,6 @@ ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags)
 	return (ssize_t)len;
 }
 
-/* A copy of the exact size, so that AddressSanitizer sees one byte too far. */
-static int load(const char *text, size_t len, struct nameset **ret_set,
-		struct nameset_report *ret_report)
-{
-	AUTO_FREE char *copy = malloc(len ? len : 1);
-
-	assert_non_null(copy);
-	memcpy(copy, text, len);
-	return nameset_new(copy, len, ret_set, ret_report);
-}
-
-static struct nameset *loaded(const char *text)
-{
-	struct nameset *set = NULL;
-	struct nameset_report report;
-
-	assert_int_equal(load(text, strlen(text), &set, &report), 0);
-	assert_int_equal(report.names, nameset_count(set));
-	return set;
-}
-
 /* "1=a.test 2<b.test 3+c.test": the line, exact, below or both; the name. */
 static void dump(const struct nameset *set, char *buf, size_t cap)
 {
@@ -115,8 +95,6 @@ static void dump(const struct nameset *set, char *buf, size_t cap)
 	}
 	assert_int_equal(n, nameset_count(set));
 }
-
-#define L63 "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggg"
 
 /* What is read, how many were duplicates and skipped, and where first. */
 static const struct {
@@ -240,135 +218,6 @@ static void test_no_list(void **state)
 		assert_int_equal(report.skipped, no_list[i].skipped);
 		assert_int_equal(report.first_skipped_line, no_list[i].first);
 	}
-}
-
-/* @want: "" for no hit, else "LINE=NAME" or "LINE<NAME". */
-static void expect(const struct nameset *set, const char *host,
-		   const char *want)
-{
-	struct nameset_hit hit;
-	char got[HOST_MAX + 32] = "";
-
-	if (nameset_find(set, host, &hit))
-		snprintf(got, sizeof(got), "%u%c%s", nameset_line(set, &hit),
-			 hit.exact ? '=' : '<', hit.name);
-	if (strcmp(got, want) != 0)
-		print_error("%s\n", host);
-	assert_string_equal(got, want);
-}
-
-static void test_find(void **state)
-{
-	struct nameset *set = loaded("a.test\n"
-				     "*.b.test\n"
-				     "0.0.0.0 c.test\n"
-				     "deep.a.test\n"
-				     "*.c.test\n"
-				     ".zip\n"
-				     "x.y.deep.a.test\n");
-
-	(void)state;
-	expect(set, "a.test", "1=a.test");
-	expect(set, "x.a.test", "1<a.test");
-	expect(set, "x.y.a.test", "1<a.test");
-	expect(set, "deep.a.test", "4=deep.a.test");
-	expect(set, "y.deep.a.test", "4<deep.a.test");
-	expect(set, "x.y.deep.a.test", "7=x.y.deep.a.test");
-	expect(set, "b.test", "");
-	expect(set, "x.b.test", "2<b.test");
-	expect(set, "c.test", "3=c.test");
-	expect(set, "x.c.test", "5<c.test");
-	expect(set, "zip", "6=zip");
-	expect(set, "a.zip", "6<zip");
-	expect(set, "test", "");
-	expect(set, "xa.test", "");
-	expect(set, "a.test.example", "");
-	expect(set, "a.tes", "");
-	expect(set, "a", "");
-	expect(set, "", "");
-	nameset_free(set);
-	nameset_free(NULL);
-	set = loaded("# nothing\n");
-	expect(set, "a.test", "");
-	nameset_free(set);
-}
-
-/* The longest names, the most labels, and what is no name at all. */
-static void test_extremes(void **state)
-{
-	char longest[HOST_MAX + 1], dots[1024];
-	struct nameset *set =
-		loaded("a\nb.a\n*.a\n" L63 "." L63 "." L63 ".test\n");
-
-	(void)state;
-	for (size_t i = 0; i < HOST_MAX; i++)
-		longest[i] = i % 2 ? '.' : 'a';
-	longest[HOST_MAX] = '\0';
-	expect(set, longest, "3<a");
-	longest[HOST_MAX - 1] = 'b';
-	expect(set, longest, "");
-	expect(set, L63 "." L63 "." L63 ".test",
-	       "4=" L63 "." L63 "." L63 ".test");
-	expect(set, "x." L63 "." L63 "." L63 ".test",
-	       "4<" L63 "." L63 "." L63 ".test");
-	expect(set, L63 "." L63 ".test", "");
-	memset(dots, '.', sizeof(dots));
-	dots[sizeof(dots) - 1] = '\0';
-	expect(set, dots, "");
-	expect(set, dots + sizeof(dots) - 1 - HOST_MAX, "");
-	nameset_free(set);
-}
-
-static void test_limits(void **state)
-{
-	size_t len = NAMESET_TEXT_MAX + 1, few = 2 * (NAMESET_NAMES_MAX + 1);
-	char *text = calloc(1, len);
-	struct nameset *set = NULL;
-	struct nameset_report report;
-
-	(void)state;
-	assert_non_null(text);
-	assert_int_equal(nameset_new(text, len, &set, &report), -EFBIG);
-	for (size_t i = 0; i < few; i += 2)
-		memcpy(text + i, "-\n", 2);
-	assert_int_equal(nameset_new(text, few, &set, &report), -EFBIG);
-	assert_int_equal(report.first_skipped_line, 1);
-	assert_null(set);
-	free(text);
-}
-
-/* Lines far apart, and gaps where duplicates were. */
-static void test_line_numbers(void **state)
-{
-	static const size_t gap[] = { 0, 30, 31, 32, 4095, 4096, 600000 };
-	AUTO_FREE char *text = malloc(1000000);
-	uint32_t want[ARRAY_SIZE(gap) + 1] = { 1, 2 }, line = 3;
-	struct nameset_cursor cursor = { 0 };
-	struct nameset_item item;
-	size_t len, n = 0;
-
-	(void)state;
-	assert_non_null(text);
-	len = (size_t)sprintf(text, "n0.test\nagain.test\n");
-	for (size_t i = 1; i < ARRAY_SIZE(gap); i++) {
-		memset(text + len, '\n', gap[i]);
-		len += gap[i];
-		line += (uint32_t)gap[i];
-		want[i + 1] = line;
-		len += (size_t)snprintf(text + len, 64,
-					"n%zu.test\nagain.test\n", i);
-		line += 2;
-	}
-	struct nameset *set = loaded(text);
-	for (; nameset_next(set, &cursor, &item); n++) {
-		struct nameset_hit hit;
-
-		assert_int_equal(item.line, want[n]);
-		assert_true(nameset_find(set, item.name, &hit));
-		assert_int_equal(nameset_line(set, &hit), want[n]);
-	}
-	assert_int_equal(n, ARRAY_SIZE(want));
-	nameset_free(set);
 }
 
 static char *many_text(size_t *ret_len)
@@ -506,10 +355,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_no_list),
-		cmocka_unit_test(test_find),
-		cmocka_unit_test(test_extremes),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_line_numbers),
 		cmocka_unit_test(test_other_key),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_million),

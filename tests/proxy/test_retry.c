@@ -1,151 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * OpenSSL clients and servers with a session between them that ask for a second
- * ClientHello: an honest one passes, one with another name does not, whatever
- * the door. The proof that it matters is test_servers_take_the_second.
+ * test_retry.c - a server that asks for a second hello: it is judged as the
+ * first.
  */
-/* clang-format off */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-/* clang-format on */
+#include "tests/proxy/retry_case.h"
 
-#include "tests/proxy/tls_peer.h"
-#include "tests/proxy/world.h"
-
-#define NAME  "ok.test"
 #define OTHER "ev.test"
-
-enum way { TRANSPARENT_443, TRANSPARENT_8443, BY_CONNECT, BY_SOCKS, WAYS };
-
-static const char connect_head[] = "CONNECT ok.test:443 HTTP/1.1\r\n"
-				   "Host: ok.test:443\r\n\r\n";
-static const char socks_head[] = "\x05\x01\x00\x05\x01\x00\x03\x07ok.test"
-				 "\x01\xbb";
-
-/* A connection through a session, with a TLS library at either end. */
-struct line {
-	struct world *w;
-	struct tls_peer client, server;
-	int client_fd, server_fd;
-	int client_end, server_end; /* as hear() says */
-	size_t up;		    /* bytes that reached the server */
-	bool client_done, server_done;
-};
-
-static void line_world(struct line *l, enum way way)
-{
-	const uint16_t port = way == TRANSPARENT_8443 ? 8443 : 443;
-
-	*l = (struct line){ .w = world_new() };
-	world_listen(l->w, LISTENER_TRANSPARENT, LEASE, port);
-	world_listen(l->w, LISTENER_EXPLICIT, PROXY, PROXY_PORT);
-	l->w->origin = listen_at(ORIGIN, port);
-}
-
-static void line_dial(struct line *l, enum way way)
-{
-	char yes[64];
-	int end;
-
-	l->up = 0;
-	l->client_end = l->server_end = 0;
-	l->client_done = l->server_done = false;
-	l->server_fd = -1;
-	if (way == TRANSPARENT_443 || way == TRANSPARENT_8443) {
-		l->client_fd =
-			dial_to(LEASE, way == TRANSPARENT_443 ? 443 : 8443);
-		return;
-	}
-	l->client_fd = dial_to(PROXY, PROXY_PORT);
-	if (way == BY_CONNECT)
-		say(l->client_fd, connect_head, sizeof(connect_head) - 1);
-	else
-		say(l->client_fd, socks_head, sizeof(socks_head) - 1);
-	assert_int_equal(hear(l->w, l->client_fd, yes,
-			      way == BY_CONNECT ? 39 : 12, &end),
-			 way == BY_CONNECT ? 39 : 12);
-}
-
-static void line_hang_up(struct line *l)
-{
-	close_fd(&l->client_fd);
-	close_fd(&l->server_fd);
-	turn_for(l->w, 20);
-	assert_int_equal(l->w->sandbox.connections, 0);
-}
-
-static void line_end(struct line *l)
-{
-	line_hang_up(l);
-	tls_end(&l->client);
-	tls_end(&l->server);
-	world_free(l->w);
-}
-
-/* Sends in segments of at most @cut bytes. */
-static void send_cut(struct line *l, int fd, const uint8_t *data, size_t len,
-		     size_t cut)
-{
-	for (size_t at = 0; at < len;) {
-		size_t n = len - at < cut ? len - at : cut;
-		ssize_t sent =
-			send(fd, data + at, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		turn(l->w);
-		if (sent < 0 && errno != EAGAIN)
-			return;
-		at += sent > 0 ? (size_t)sent : 0;
-	}
-}
-
-/* What came on @fd, for @peer. */
-static size_t bring(struct tls_peer *peer, int fd, int *end)
-{
-	uint8_t buf[16384];
-	ssize_t n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
-
-	if (n > 0)
-		tls_hear(peer, buf, (size_t)n);
-	else if (!n || errno != EAGAIN)
-		*end = n ? -errno : 1;
-	return n > 0 ? (size_t)n : 0;
-}
-
-static bool step_or_alert(struct tls_peer *p)
-{
-	int n = SSL_do_handshake(p->ssl);
-
-	return n == 1;
-}
-
-static void client_turn(struct line *l, size_t cut)
-{
-	static uint8_t buf[256 * 1024];
-	size_t len;
-
-	bring(&l->client, l->client_fd, &l->client_end);
-	l->client_done = step_or_alert(&l->client);
-	len = tls_said(&l->client, buf, sizeof(buf));
-	send_cut(l, l->client_fd, buf, len, cut);
-}
-
-static void server_turn(struct line *l, size_t cut)
-{
-	uint8_t buf[16384];
-	size_t len;
-
-	if (l->server_fd < 0)
-		l->server_fd = accept4(l->w->origin, NULL, NULL, SOCK_CLOEXEC);
-	if (l->server_fd < 0)
-		return;
-	l->up += bring(&l->server, l->server_fd, &l->server_end);
-	l->server_done = step_or_alert(&l->server);
-	len = tls_said(&l->server, buf, sizeof(buf));
-	send_cut(l, l->server_fd, buf, len, cut);
-}
 
 static bool shake(struct line *l, size_t cut)
 {
@@ -160,28 +20,6 @@ static bool shake(struct line *l, size_t cut)
 			break;
 	}
 	return false;
-}
-
-/* Bytes both ways, inside TLS. */
-static void check_talk(struct line *l)
-{
-	char buf[8] = "";
-	int64_t end = clock_ms() + HEAR_MS;
-
-	assert_int_equal(SSL_write(l->client.ssl, "ping", 4), 4);
-	client_turn(l, SIZE_MAX);
-	while (SSL_read(l->server.ssl, buf, 4) != 4 && clock_ms() < end) {
-		turn(l->w);
-		server_turn(l, SIZE_MAX);
-	}
-	assert_string_equal(buf, "ping");
-	assert_int_equal(SSL_write(l->server.ssl, "pong", 4), 4);
-	server_turn(l, SIZE_MAX);
-	while (SSL_read(l->client.ssl, buf, 4) != 4 && clock_ms() < end) {
-		turn(l->w);
-		client_turn(l, SIZE_MAX);
-	}
-	assert_string_equal(buf, "pong");
 }
 
 /* The server has X25519 only: a key share for P-521 is asked for again. */
@@ -392,80 +230,6 @@ static void test_half_a_second(void **state)
 	line_end(&l);
 }
 
-/* Early data behind the first hello: taken, or refused by a retry, after which
- * the client's second hello comes behind it. More than we hold, too. */
-static void check_early(enum way way, size_t much, bool retry)
-{
-	static uint8_t data[EARLY_MAX], got[EARLY_MAX];
-	uint8_t flight[8192];
-	struct line l;
-	size_t n, len = 0;
-	int status = SSL_READ_EARLY_DATA_ERROR;
-
-	line_world(&l, way);
-	tls_client(&l.client, NAME, "X25519:P-256", TLS1_3_VERSION);
-	tls_server(&l.server, "X25519:P-256");
-	tls_get_ticket(&l.client, &l.server);
-	if (retry)
-		SSL_CTX_set1_groups_list(l.server.ctx, "P-256");
-	tls_begin(&l.client, NAME);
-	tls_begin(&l.server, NULL);
-	assert_int_equal(SSL_set_session(l.client.ssl, tls_ticket), 1);
-	/* OpenSSL 3.0 does not skip full records before a second hello. */
-	SSL_set_max_send_fragment(l.client.ssl, 8192);
-	line_dial(&l, way);
-
-	memset(data, 'e', sizeof(data));
-	for (size_t at = 0; at < much; at += n)
-		assert_int_equal(SSL_write_early_data(l.client.ssl, data + at,
-						      much - at, &n),
-				 1);
-	for (int64_t end = clock_ms() + HEAR_MS;
-	     !(l.client_done && l.server_done) && clock_ms() < end;) {
-		client_turn(&l, SIZE_MAX);
-		turn(l.w);
-		if (l.server_fd < 0) {
-			l.server_fd =
-				accept4(l.w->origin, NULL, NULL, SOCK_CLOEXEC);
-			continue;
-		}
-		bring(&l.server, l.server_fd, &l.server_end);
-		for (n = 1; n && status != SSL_READ_EARLY_DATA_FINISH;) {
-			status = SSL_read_early_data(l.server.ssl, got + len,
-						     sizeof(got) - len, &n);
-			if (status == SSL_READ_EARLY_DATA_ERROR)
-				break;
-			len += n;
-		}
-		if (status == SSL_READ_EARLY_DATA_FINISH)
-			l.server_done = step_or_alert(&l.server);
-		n = tls_said(&l.server, flight, sizeof(flight));
-		send_cut(&l, l.server_fd, flight, n, SIZE_MAX);
-	}
-	assert_true(l.client_done && l.server_done);
-	assert_int_equal(SSL_get_early_data_status(l.client.ssl),
-			 retry ? SSL_EARLY_DATA_REJECTED
-			       : SSL_EARLY_DATA_ACCEPTED);
-	assert_int_equal(len, retry ? 0 : much);
-	assert_memory_equal(got, data, len);
-	check_talk(&l);
-	SSL_SESSION_free(STEAL(tls_ticket));
-	line_end(&l);
-}
-
-static void test_early_data(void **state)
-{
-	static const size_t much[] = { 5, 20000, 60000 };
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(much); i++)
-		for (int retry = 0; retry < 2; retry++) {
-			print_message("%zu %d\n", much[i], retry);
-			check_early(TRANSPARENT_443, much[i], retry);
-			check_early(BY_CONNECT, much[i], retry);
-		}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -474,7 +238,6 @@ int main(void)
 		cmocka_unit_test(test_switched),
 		cmocka_unit_test(test_both_at_once),
 		cmocka_unit_test(test_half_a_second),
-		cmocka_unit_test(test_early_data),
 	};
 
 	return cmocka_run_group_tests(tests, own_network, NULL);

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_resolver_guess.c - what an off-path attacker has to guess, and that in
+ * the gate there are no files to read.
+ */
+#include "tests/dns/resolver_case.h"
+
+/* --- what an off-path attacker has to guess --------------------------------
+ */
+
+#define SAMPLE 40
+
+/* In a process of its own, as the gate is one: asks and exits. */
+static void ask_in_child(const struct endpoint *server)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct resolver *resolver;
+		struct asker asker[SAMPLE / 2] = { 0 };
+		char host[64];
+
+		base = event_base_new();
+		resolver = resolver_at(server, 1);
+		for (size_t i = 0; i < SAMPLE / 2; i++) {
+			asker[i].lookup.wait.done = on_done;
+			snprintf(host, sizeof(host), "a4.n%zu.com", i);
+			resolver_lookup(resolver, host, &asker[i].lookup);
+		}
+		run_until_done(asker, SAMPLE / 2, 10);
+		resolver_free(resolver);
+		event_base_free(base);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static unsigned distinct(const uint16_t *v, size_t n)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t j = 0;
+
+		while (j < i && v[j] != v[i])
+			j++;
+		count += j == i;
+	}
+	return count;
+}
+
+static void test_ids_and_ports(void **state)
+{
+	struct name_server *server = server_start();
+	uint16_t id[2 * SAMPLE], port[2 * SAMPLE];
+	unsigned same_id = 0, same_port = 0, steps = 0;
+
+	(void)state;
+	ask_in_child(&server->at);
+	assert_int_equal(server_count(server), SAMPLE);
+	ask_in_child(&server->at);
+	assert_int_equal(server_count(server), 2 * SAMPLE);
+	for (size_t i = 0; i < 2 * SAMPLE; i++) {
+		id[i] = server->seen[i].id;
+		port[i] = server->seen[i].port;
+	}
+	for (size_t i = 0; i < SAMPLE; i++) {
+		same_id += id[i] == id[i + SAMPLE];
+		same_port += port[i] == port[i + SAMPLE];
+		steps += i && (uint16_t)(id[i] - id[i - 1]) <= 2;
+	}
+	/* By chance a pair of ids is equal once in 65536. */
+	assert_true(same_id <= 2);
+	assert_true(same_port <= 2);
+	assert_true(steps <= 2);
+	/* All under way at once: each has a port of its own. */
+	assert_int_equal(distinct(port, SAMPLE), SAMPLE);
+	assert_true(distinct(id, 2 * SAMPLE) > 2 * SAMPLE - 4);
+	server_stop(server);
+}
+
+/* One after the other the channel is used again, its socket is not. */
+static void test_ports_one_by_one(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	uint16_t port[SAMPLE];
+	char host[64];
+
+	(void)state;
+	for (size_t i = 0; i < SAMPLE / 2; i++) {
+		snprintf(host, sizeof(host), "a4.m%zu.com", i);
+		assert_int_equal(ask(resolver, host, 5).status, 0);
+	}
+	assert_int_equal(server_count(server), SAMPLE);
+	for (size_t i = 0; i < SAMPLE; i++)
+		port[i] = server->seen[i].port;
+	assert_true(distinct(port, SAMPLE) > SAMPLE - 4);
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+/* --- in the gate there are no files ----------------------------------------
+ */
+
+static void test_empty_root(void **state)
+{
+	struct name_server *server = server_start();
+	char root[] = "/tmp/sp-dns-XXXXXX";
+	int status;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	/* Whoever asks 127.0.0.1 for want of a resolv.conf asks nobody here. */
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (chroot(root) || chdir("/"))
+			_exit(2);
+		base = event_base_new();
+		struct resolver *none = resolver_at(NULL, 0);
+		struct resolver *one = resolver_at(&server->at, 1);
+		if (ask(none, "a4.ok.com", 5).status != -EIO)
+			_exit(3);
+		if (ask(one, "both.ok.com", 5).lookup.count != 2)
+			_exit(4);
+		resolver_free(none);
+		resolver_free(one);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	rmdir(root);
+	server_stop(server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ids_and_ports),
+		cmocka_unit_test(test_ports_one_by_one),
+		cmocka_unit_test(test_empty_root),
+	};
+
+	base = event_base_new();
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	event_base_free(base);
+	return failed;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_lock_listing.c - the lock is what nft shows, and a change of it by
+ * somebody else is seen; what sends frames past it is not let near.
+ */
+#include "tests/firewall/lock_case.h"
+
+static int send_frame(int fd, int index)
+{
+	struct sockaddr_ll to = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(0x88b5),
+		.sll_ifindex = index,
+		.sll_halen = 6,
+		.sll_addr = { 255, 255, 255, 255, 255, 255 },
+	};
+
+	return sendto(fd, "secret", 6, 0, (struct sockaddr *)&to, sizeof(to)) ==
+			       6
+		       ? 0
+		       : errno;
+}
+
+/* Does a frame of ours come? There may be others, such as ARP. */
+static bool frame_comes(int fd, int ms)
+{
+	char buf[256];
+
+	while (comes(fd, ms)) {
+		ssize_t n = recv(fd, buf, sizeof(buf), 0);
+
+		if (n >= 6 && memcmp(buf, "secret", 6) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void test_packet_sockets(void **state)
+{
+	struct world *w = *state;
+	AUTO_FD int from = socket_in(&w->box, AF_PACKET, SOCK_DGRAM, NULL, 0);
+	AUTO_FD int other =
+		socket_in(&w->other, AF_PACKET, SOCK_DGRAM, NULL, 0);
+	AUTO_FD int gateway =
+		socket_in(&w->gateway, AF_PACKET, SOCK_DGRAM, NULL, 0);
+	char name[4][16];
+	uint32_t theirs, ours;
+	size_t n;
+
+	/* A name that no engine gives, as long as it likes. */
+	sh(&w->box, "ip link set eth0 down; ip link set eth0 name net0 up");
+	assert_int_equal(link_wait(w->box.route, "net0"), 0);
+	lock(w);
+	assert_int_equal(link_index(w->box.route, "net0", &theirs), 0);
+	assert_int_equal(link_index(w->box.route, "eth1", &ours), 0);
+	/* This is what lock_shut() is for. */
+	assert_int_equal(send_frame(from, (int)theirs), 0);
+	assert_true(frame_comes(other, WAIT_MS));
+	assert_int_equal(link_others(w->box.route, LOCK_GROUP, name, 4, &n), 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(name[0], "net0");
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(lock_shut(w->nft, "net0"), 0);
+	(void)send_frame(from, (int)theirs);
+	/* Also past the queueing discipline. */
+	const int on = 1;
+	assert_int_equal(setsockopt(from, SOL_PACKET, PACKET_QDISC_BYPASS, &on,
+				    sizeof(on)),
+			 0);
+	(void)send_frame(from, (int)theirs);
+	assert_false(frame_comes(other, QUIET_MS));
+	assert_int_equal(send_frame(from, (int)ours), 0);
+	assert_true(frame_comes(gateway, WAIT_MS));
+	/* Another of the same name is another one. */
+	assert_int_equal(link_delete(w->other.route, "br0"), 0);
+	assert_int_equal(link_veth(w->other.route, "br0", "eth0", w->box.fd),
+			 0);
+	assert_int_equal(link_up(w->other.route, "br0"), 0);
+	assert_int_equal(link_up(w->box.route, "eth0"), 0);
+	assert_int_equal(link_wait(w->other.route, "br0"), 0);
+	/* Since Linux 6.16 a chain may wait for its interface: then that one
+	 * is shut already. */
+	int r = lock_shut(w->nft, "none");
+	assert_true(r == 0 || r == -ENOENT);
+	assert_int_equal(r == 0 ? 0 : lock_shut(w->nft, "eth0"), 0);
+	assert_int_equal(link_index(w->box.route, "eth0", &theirs), 0);
+	(void)send_frame(from, (int)theirs);
+	assert_false(frame_comes(other, QUIET_MS));
+	assert_int_equal(send_frame(from, (int)ours), 0);
+	assert_true(frame_comes(gateway, WAIT_MS));
+	assert_int_equal(lock_shut(w->nft, "eth0"), 0);
+	assert_int_equal(lock_shut(w->nft, ""), -EINVAL);
+}
+
+static void test_listing(void **state)
+{
+	static const char *const wanted[] = {
+		"type filter hook prerouting priority -400; policy drop;",
+		"type filter hook output priority -400; policy drop;",
+		"type filter hook postrouting priority 300; policy drop;",
+		"type nat hook output priority -150; policy accept;",
+		"type filter hook output priority -90; policy accept;",
+		"type nat hook postrouting priority 90; policy accept;",
+		"iif \"lo\" accept",
+		"oif \"lo\" accept",
+		"meta nfproto ipv4 iifgroup 21328 accept",
+		"meta nfproto ipv4 oifgroup 21328 accept",
+		"ip daddr 127.0.0.0/8 counter name \"entered\" drop",
+		"ip daddr 127.0.0.11 meta l4proto udp counter name \"names\" "
+		"dnat ip to " GATEWAY ":53",
+		"ip daddr 127.0.0.11 counter name \"stray\" drop",
+		"ip saddr 127.0.0.0/8 masquerade",
+	};
+	char *argv[] = {
+		"nft", "-y", "list", "table", "inet", LOCK_TABLE, NULL
+	};
+	static char text[16384];
+	struct world *w = *state;
+
+	lock(w);
+	lab_output(w->box.fd, argv, text, sizeof(text));
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		if (!strstr(text, wanted[i]))
+			fail_msg("no \"%s\" in:\n%s", wanted[i], text);
+}
+
+static void test_tampering(void **state)
+{
+	static const char *const change[] = {
+		"insert rule inet sallyport_lock in accept",
+		"insert rule inet sallyport_lock out accept",
+		"insert rule inet sallyport_lock last accept",
+		"insert rule inet sallyport_lock stray accept",
+		"insert rule inet sallyport_lock names accept",
+		"insert rule inet sallyport_lock source accept",
+		"flush chain inet sallyport_lock in",
+		"flush chain inet sallyport_lock names",
+		"flush chain inet sallyport_lock stray",
+		"flush chain inet sallyport_lock source",
+		"chain inet sallyport_lock in { policy accept; }",
+		"chain inet sallyport_lock out { policy accept; }",
+		"chain inet sallyport_lock last { policy accept; }",
+		"add chain inet sallyport_lock more",
+		"add set inet sallyport_lock other { type ipv4_addr; }",
+		"add table inet sallyport_lock { flags dormant; }",
+		"delete table inet sallyport_lock",
+		"flush ruleset",
+	};
+	struct world *w = *state;
+	char why[256] = "", script[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(change); i++) {
+		lock(w);
+		(void)snprintf(script, sizeof(script), "nft '%s'", change[i]);
+		sh(&w->box, script);
+		if (lock_verify(w->nft, &w->spec, why, sizeof(why)) != -EBADMSG)
+			fail_msg("unseen: %s", change[i]);
+		assert_true(strlen(why) > 10);
+		/* A new table heals it, whoever made what is there. */
+		sh(&w->box, "nft 'table inet sallyport_lock; "
+			    "delete table inet sallyport_lock'");
+	}
+	/* Tables of others are theirs. */
+	lock(w);
+	sh(&w->box, "nft 'add table ip theirs; add table inet theirs; "
+		    "add table inet sallyport_locks'");
+	assert_int_equal(lock_verify(w->nft, &w->spec, why, sizeof(why)), 0);
+	/* Another gateway is another table. */
+	struct lock_spec spec = w->spec;
+	spec.gateway.byte[3]++;
+	assert_int_equal(lock_verify(w->nft, &spec, why, sizeof(why)),
+			 -EBADMSG);
+	spec.gateway.len = 16;
+	assert_int_equal(lock_install(w->nft, &spec), -EINVAL);
+	assert_int_equal(lock_verify(w->nft, &w->spec, why, sizeof(why)), 0);
+}
+
+int main(void)
+{
+#define LOCK_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		LOCK_TEST(test_listing),
+		LOCK_TEST(test_packet_sockets),
+		LOCK_TEST(test_tampering),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
