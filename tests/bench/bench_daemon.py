@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "system"))
 from harness import Case, check, descendants  # noqa: E402
 from lab import DNS, Lab  # noqa: E402
-from test_daemon import Daemon, left, policy, resolve  # noqa: E402
+from daemon_lab import Daemon, left, policy, resolve  # noqa: E402
 
 SAMPLE, AT_ONCE, IDLE_S, TURNS = 20, 8, 5, 30
 ROLES = ("keeper", "gate", "ledger")

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 from harness import USER, check
-from test_daemon import daemon, fetch, keepers, reaches, user
+from daemon_lab import daemon, fetch, keepers, reaches, user
 
 HOST = "allowed.test"
 

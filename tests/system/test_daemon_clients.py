@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from harness import USER, check, silent
-from test_daemon import Daemon
+from daemon_lab import Daemon
 
 CONFIG = """version: 1
 group: www-data

@@ -6,8 +6,8 @@ import re
 import subprocess
 
 from harness import check, silent
-from test_attacks_net import COMMON
-from test_evidence import sallyport, whole
+from attack_lab import COMMON
+from evidence_lab import sallyport, whole
 
 ODD = [b"\r\nX: y", b"\n{\"class_uid\":1}\n", b"\x1b]0;owned\x07\x1b[2J", b"\xc2\x9b31m", b"\x9b2J",
        b'","x":"', b"'`$(reboot)", b"\\u0000\\", b"\xff\xfe\xc0\x80", b"\xed\xa0\x80",

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from harness import USER, check
-from test_attacks_box import box, ground, make
+from box_lab import box, ground, make
 
 STRANGER = 65530  # neither root nor the ordinary user
 DENY_ALL = "version: 1\n"

@@ -18,7 +18,7 @@ import yaml
 
 from harness import check
 from lab import HERE, TOP
-from test_evidence import ASK, folder, parts, policy, public_of, read, receipt, sallyport
+from evidence_lab import ASK, folder, parts, policy, public_of, read, receipt, sallyport
 from test_hostlog import World, until
 from test_tamper import Session
 
