@@ -34,57 +34,10 @@
 #define PROGRESS_MS    (30 * 1000)
 #define PROGRESS_BYTES (10 * 1000 * 1000)
 
-const char tunnel_spent[] = "byte budget used up";
-
 /* Often asked, and a tick is exact enough. */
 static int64_t tick_ms(void)
 {
 	return (int64_t)clock_ms(CLOCK_MONOTONIC_COARSE);
-}
-
-/* Lets go of everything but the struct itself. */
-static void release(struct tunnel *t)
-{
-	event_del(&t->timer);
-	for (int i = CLIENT; i <= SERVER; i++) {
-		event_del(&t->side[i].readable);
-		if (t->side[i].writable)
-			event_free(STEAL(t->side[i].writable));
-		close_fd(&t->side[i].fd);
-		relay_drop(&t->relay[i]);
-	}
-	hold_free(STEAL(t->hold));
-}
-
-void tunnel_finish(struct tunnel *t, const char *how, bool reset_client,
-		   bool reset_server)
-{
-	if (reset_client)
-		sock_reset_on_close(t->side[CLIENT].fd);
-	if (reset_server)
-		sock_reset_on_close(t->side[SERVER].fd);
-	release(t);
-	t->inside++;
-	t->ops->closed(t->arg, t->relay[CLIENT].bytes, t->relay[SERVER].bytes,
-		       how);
-	free(t);
-}
-
-void tunnel_abort(struct tunnel *t, uint64_t *ret_up, uint64_t *ret_down)
-{
-	if (!t)
-		return;
-	if (ret_up)
-		*ret_up = t->relay[CLIENT].bytes;
-	if (ret_down)
-		*ret_down = t->relay[SERVER].bytes;
-	for (int i = CLIENT; i <= SERVER; i++)
-		if (t->side[i].fd >= 0)
-			sock_reset_on_close(t->side[i].fd);
-	release(t);
-	t->aborted = true;
-	if (!t->inside)
-		free(t);
 }
 
 void tunnel_meter(struct tunnel *t, const struct meters *meters)
@@ -92,23 +45,6 @@ void tunnel_meter(struct tunnel *t, const struct meters *meters)
 	t->relay[CLIENT].meters = t->relay[SERVER].meters = meters;
 	t->relay[CLIENT].way = UP;
 	t->relay[SERVER].way = DOWN;
-}
-
-int tunnel_detach(struct tunnel *t, int *ret_client_fd)
-{
-	const struct relay *down = &t->relay[SERVER];
-	struct hold *hold;
-
-	if (down->bytes || relay_in_flight(down))
-		return -EBUSY;
-	hold = STEAL(t->hold);
-	event_del(&t->side[CLIENT].readable);
-	*ret_client_fd = steal_fd(&t->side[CLIENT].fd);
-	sock_reset_on_close(t->side[SERVER].fd);
-	release(t);
-	t->hold = hold; /* freed by whoever asked */
-	t->aborted = true;
-	return 0;
 }
 
 /* Where more can be held, or nothing is. */
@@ -251,28 +187,6 @@ static void settle(struct tunnel *t, int64_t now)
 		set_alarm(t, now, at);
 }
 
-static bool is_reset(int error)
-{
-	return error == ECONNRESET || error == EPIPE;
-}
-
-const char *tunnel_lost(int side, int error)
-{
-	if (!is_reset(error))
-		return "error";
-	return side == CLIENT ? "reset by client" : "reset by server";
-}
-
-void tunnel_write_failed(struct tunnel *t, int i, int error)
-{
-	relay_drop(&t->relay[!i]);
-	t->relay[!i].dead = true;
-	if (!is_reset(error))
-		t->relay[i].dead = true;
-	if (!t->how)
-		t->how = tunnel_lost(i, error);
-}
-
 /* Moves what can be moved from side @from. False if the tunnel is gone. */
 static bool pump(struct tunnel *t, int from, int64_t now)
 {
@@ -384,7 +298,7 @@ static int take_first(struct tunnel *t, const uint8_t *first, size_t len)
 	err = relay_give(&t->relay[CLIENT], t->side[SERVER].fd, first, len);
 	if (!err || err == -EAGAIN)
 		return 0;
-	if (!is_reset(-err))
+	if (!tunnel_is_reset(-err))
 		return err;
 	/* closed() must come from the loop: the server's end will bring it. */
 	tunnel_write_failed(t, SERVER, -err);
@@ -442,7 +356,7 @@ int tunnel_new(struct event_base *base, int client_fd, int server_fd,
 	}
 	err = setup(t, first, len);
 	if (err) {
-		release(t);
+		tunnel_release(t);
 		free(t);
 		return err;
 	}

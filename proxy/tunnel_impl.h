@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tunnel_impl.h - a tunnel from inside: tunnel.c and tunnel_hold.c only.
+ * tunnel_impl.h - a tunnel from inside: tunnel.c, tunnel_end.c and
+ * tunnel_hold.c only.
  */
 #ifndef PROXY_TUNNEL_IMPL_H
 #define PROXY_TUNNEL_IMPL_H
@@ -42,11 +43,15 @@ struct tunnel {
 	struct relay relay[2];
 };
 
-/* tunnel.c */
+/* tunnel_end.c */
 
+/* Lets go of everything but the struct itself. */
+void tunnel_release(struct tunnel *t);
 /* The end, by itself. Calls closed() and frees. */
 void tunnel_finish(struct tunnel *t, const char *how, bool reset_client,
 		   bool reset_server);
+/* Is @error, an errno, what a peer that went away leaves? */
+bool tunnel_is_reset(int error);
 /* How it ended, if @error was seen on @side. */
 const char *tunnel_lost(int side, int error);
 /* Nothing more can be written to side @i. What it said before it went away is

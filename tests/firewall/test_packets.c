@@ -6,5 +6,5 @@
 
 int main(void)
 {
-	return packets_run();
+	return packets_run() + packets_frames_run() + packets_published_run();
 }

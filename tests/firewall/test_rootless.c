@@ -37,5 +37,5 @@ int main(void)
 		perror("becoming an ordinary user");
 		return 1;
 	}
-	return packets_run();
+	return packets_run() + packets_frames_run() + packets_published_run();
 }
