@@ -32,6 +32,7 @@
 #include "audit/hostlog_state.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
+#include "tests/scratch.h"
 
 #define NAME "host.test"
 
@@ -56,8 +57,7 @@ static inline int setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
-	snprintf(w->path, sizeof(w->path), "/tmp/hostlog.XXXXXX");
-	assert_non_null(mkdtemp(w->path));
+	assert_int_equal(scratch_make(w->path, sizeof(w->path)), 0);
 	w->home = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(w->home >= 0);
 	assert_int_equal(mkdirat(w->home, HOSTLOG_DIR, 0700), 0);
@@ -70,14 +70,8 @@ static inline int setup(void **state)
 static inline int teardown(void **state)
 {
 	struct world *w = *state;
-	char *argv[] = { "rm", "-rf", w->path, NULL };
-	pid_t pid = fork();
 
-	if (pid == 0) {
-		execvp(argv[0], argv);
-		_exit(127);
-	}
-	waitpid(pid, NULL, 0);
+	assert_int_equal(scratch_remove(w->path), 0);
 	close(w->home);
 	close(w->host);
 	key_free(w->key);

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +22,7 @@
 #include "audit/hostlog.h"
 #include "audit/hostlog_dir.h"
 #include "base/cleanup.h"
+#include "tests/scratch.h"
 
 #define NAME "host.test"
 
@@ -132,33 +132,18 @@ static int setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
-	snprintf(w->path, sizeof(w->path), "/tmp/hostlog.XXXXXX");
-	assert_non_null(mkdtemp(w->path));
+	assert_int_equal(scratch_make(w->path, sizeof(w->path)), 0);
 	w->home = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	w->key = key_of(NAME, 1);
 	*state = w;
 	return 0;
 }
 
-static int drop(const char *path, const struct stat *st, int type,
-		struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static void remove_all(const char *path)
-{
-	assert_int_equal(nftw(path, drop, 16, FTW_DEPTH | FTW_PHYS), 0);
-}
-
 static int teardown(void **state)
 {
 	struct world *w = *state;
 
-	remove_all(w->path);
+	assert_int_equal(scratch_remove(w->path), 0);
 	close(w->home);
 	key_free(w->key);
 	free(w);
@@ -212,12 +197,12 @@ static void test_sessions(void **state)
 			say_ended(w, session, i == 2 ? NULL : session);
 	}
 	snprintf(name, sizeof(name), "%s/d3", w->path);
-	remove_all(name);
+	assert_int_equal(scratch_remove(name), 0);
 	assert_int_equal(unlinkat(w->home, "d4/" LOG_DIR_RECEIPT, 0), 0);
 	put(w->home, "d5/" LOG_DIR_RECEIPT, "another");
 	/* Two directories were used again; one session is still in there. */
 	snprintf(name, sizeof(name), "%s/d6", w->path);
-	remove_all(name);
+	assert_int_equal(scratch_remove(name), 0);
 	make_session(w, "d6", "s8", "s8");
 	assert_int_equal(renameat(w->home, "d7", w->home, "old"), 0);
 	assert_int_equal(mkdirat(w->home, "d7", 0700), 0);
@@ -412,7 +397,7 @@ static void test_earlier_logs(void **state)
 	put(w->home, old, good);
 	expect_problem(w, "host/earlier-000001/: ");
 	snprintf(name, sizeof(name), "%s/host/earlier-000001", w->path);
-	remove_all(name);
+	assert_int_equal(scratch_remove(name), 0);
 	expect_problem(w, "host/earlier-000001/: a log was put there");
 	assert_int_equal(w->checked.logs, 3);
 }

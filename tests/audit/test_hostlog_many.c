@@ -2,15 +2,8 @@
  *
  * test_hostlog_many.c - many processes and one log, where some are killed.
  */
+#include "base/clock.h"
 #include "tests/audit/hostlog_case.h"
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* A session that was stopped at the wrong moment stops no other. */
 static void test_held(void **state)
@@ -22,12 +15,12 @@ static void test_held(void **state)
 
 	assert_int_equal(add(log, "one"), 0);
 	assert_int_equal(flock(tree, LOCK_EX), 0);
-	start = now_ms();
+	start = clock_ms(CLOCK_MONOTONIC);
 	hostlog_free(opened(w));
-	assert_in_range(now_ms() - start, 0, 500);
-	start = now_ms();
+	assert_in_range(clock_ms(CLOCK_MONOTONIC) - start, 0, 500);
+	start = clock_ms(CLOCK_MONOTONIC);
 	assert_int_equal(add(log, "two"), -EBUSY);
-	assert_in_range(now_ms() - start, HOSTLOG_WAIT_MS,
+	assert_in_range(clock_ms(CLOCK_MONOTONIC) - start, HOSTLOG_WAIT_MS,
 			HOSTLOG_WAIT_MS + 1500);
 	flock(tree, LOCK_UN);
 	assert_int_equal(add(log, "three"), 0);
@@ -122,7 +115,7 @@ static void test_many_at_once(void **state)
 
 	memset(seen, 0, sizeof(seen));
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-	srand((unsigned)now_ms());
+	srand((unsigned)clock_ms(CLOCK_MONOTONIC));
 	for (unsigned i = 0; i < WORKERS; i++) {
 		pid[i] = fork();
 		if (pid[i] == 0)

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "tests/cmd/docker_world.h"
+#include "tests/scratch.h"
 
 #define NET	 "aaaaaaaaaaaa0001"
 #define EP	 "bbbbbbbbbbbb0001"
@@ -136,8 +137,7 @@ static inline int set_up(void **arg)
 {
 	(void)arg;
 	world_begin();
-	snprintf(dir, sizeof(dir), "/tmp/sallyport-docker-XXXXXX");
-	assert_non_null(mkdtemp(dir));
+	assert_int_equal(scratch_make(dir, sizeof(dir)), 0);
 	snprintf(resolv, sizeof(resolv), "%s/resolv.conf", dir);
 	snprintf(key, sizeof(key), "%s/key", dir);
 	make_file(resolv, "search lab.test\nnameserver 203.0.113.53\n");
@@ -147,13 +147,10 @@ static inline int set_up(void **arg)
 
 static inline int tear_down(void **arg)
 {
-	char command[128];
-
 	(void)arg;
 	docker_free(docker);
 	world_end();
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
+	return scratch_remove(dir);
 }
 
 /* A network; with an endpoint; with a container on it. */

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -29,6 +28,7 @@
 #include "firewall/ruleset.h"
 #include "launch/link.h"
 #include "launch/netns.h"
+#include "tests/clock.h"
 
 static char root[64];
 static const struct ip gateway = { 4, { 10, 77, 0, 1 } };
@@ -43,14 +43,6 @@ struct world {
 	int calls, err, fd;
 	char why[256];
 };
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 static int setup(void **state)
 {
@@ -84,7 +76,7 @@ static void told(void *arg, int err, int ns, const char *why)
 {
 	struct world *w = arg;
 
-	w->told = now_ms();
+	w->told = exact_ms();
 	w->calls++;
 	w->err = err;
 	w->fd = ns;
@@ -134,7 +126,7 @@ static void engine(evutil_socket_t fd, short what, void *arg)
 	} else if (w->step++ == 3) {
 		make_file(w->path);
 	} else {
-		w->mounted = now_ms();
+		w->mounted = exact_ms();
 		mount_ns(w->path, w->ns.fd);
 	}
 }
@@ -351,14 +343,14 @@ static void test_never(void **state)
 	docker_watch_free(NULL);
 	count_fds(&after);
 	assert_int_equal(before, after);
-	double began = now_ms();
+	double began = exact_ms();
 	(void)watch(w);
 	assert_int_equal(event_base_dispatch(w->base), 0);
 	assert_int_equal(w->calls, 1);
 	assert_int_equal(w->err, -ETIMEDOUT);
 	assert_int_equal(w->fd, -1);
 	assert_non_null(strstr(w->why, w->path));
-	double took = now_ms() - began;
+	double took = exact_ms() - began;
 	assert_true(took > DOCKER_WATCH_S * 1e3 - 1);
 	assert_true(took < DOCKER_WATCH_S * 1e3 + 2000);
 	count_fds(&after);

@@ -21,6 +21,7 @@
 
 #include "audit/key.h"
 #include "base/cleanup.h"
+#include "tests/scratch.h"
 
 static char dir[64];
 static struct session_log made;
@@ -28,18 +29,14 @@ static struct session_log made;
 static int set_up(void **state)
 {
 	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/sallyport-log-XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
+	return scratch_make(dir, sizeof(dir));
 }
 
 static int tear_down(void **state)
 {
-	char command[128];
-
 	(void)state;
 	session_log_close(&made);
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	return system(command);
+	return scratch_remove(dir);
 }
 
 static const char *path_of(const char *name)

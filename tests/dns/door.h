@@ -10,12 +10,12 @@
 #include <ldns/ldns.h>
 #include <sched.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "dns/resolver.h"
 #include "dns/server.h"
 #include "fake_services.h"
 #include "name_server.h"
+#include "tests/clock.h"
 
 #define LOOPBACK_IFINDEX 1
 
@@ -27,14 +27,6 @@ static struct name_server *upstream;
 static pthread_t thread;
 static int stop_pipe[2];
 static struct event *stop_event;
-
-static inline double seconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
 
 static inline void on_stop(evutil_socket_t fd, short what, void *arg)
 {

@@ -11,10 +11,10 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "dns/resolver.h"
 #include "name_server.h"
+#include "tests/clock.h"
 
 static struct event_base *base;
 
@@ -33,21 +33,13 @@ static inline void on_done(struct wait *wait, int status)
 	asker->status = status;
 }
 
-static inline double seconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
 static inline void run_until_done(struct asker *asker, size_t n, double limit)
 {
 	const struct timeval tick = { .tv_usec = 20000 };
-	double end = seconds() + limit;
+	double end = exact_s() + limit;
 
 	for (size_t i = 0; i < n; i++) {
-		while (!asker[i].done && seconds() < end) {
+		while (!asker[i].done && exact_s() < end) {
 			event_base_loopexit(base, &tick);
 			event_base_loop(base, EVLOOP_ONCE);
 		}

@@ -186,7 +186,7 @@ static void test_tcp_never_reads(void **state)
 	(void)state;
 	setsockopt(deaf, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
 	/* Until nothing more goes in: we stopped listening to it. */
-	for (double end = seconds() + 3; seconds() < end;) {
+	for (double end = exact_s() + 3; exact_s() < end;) {
 		ssize_t n = send(deaf, buf, len, MSG_DONTWAIT);
 
 		if (n > 0)
@@ -231,18 +231,18 @@ static void test_tcp_deadline(void **state)
 {
 	AUTO_FD int idle = client(SOCK_STREAM, "8.8.4.4");
 	AUTO_FD int trickle = client(SOCK_STREAM, "8.8.4.4");
-	double begin = seconds();
+	double begin = exact_s();
 	uint8_t buf[512];
 	size_t at = 0, len = question("ok.com", 1, buf);
 
 	(void)state;
 	/* A byte a second does not keep it open. */
-	while (seconds() - begin < 14 &&
+	while (exact_s() - begin < 14 &&
 	       send(trickle, buf + at, 1, MSG_NOSIGNAL) == 1) {
 		at = (at + 1) % (len - 1);
 		sleep(1);
 	}
-	double took = seconds() - begin;
+	double took = exact_s() - begin;
 	assert_true(took > 9 && took < 13);
 	assert_true(is_closed(idle));
 }

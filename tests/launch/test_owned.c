@@ -24,10 +24,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "launch/link.h"
 #include "launch/owned.h"
 
@@ -169,14 +169,6 @@ static _Noreturn void stop_children(pid_t parent)
 		if (file)
 			fclose(file);
 	}
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /* From its user namespace on he may stop who makes it: others are served by who

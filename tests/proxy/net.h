@@ -21,19 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/addr.h"
 #include "base/cleanup.h"
-
-static inline int64_t clock_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
+#include "base/clock.h"
 
 static inline struct ip ip_of(const char *text)
 {
@@ -120,9 +112,9 @@ static inline int open_fds(void)
 /* Turns the loop until *@flag or @ms have gone by. */
 static inline void loop_until(struct event_base *base, const bool *flag, int ms)
 {
-	int64_t end = clock_ms() + ms;
+	int64_t end = now_ms() + ms;
 
-	while (!*flag && clock_ms() < end) {
+	while (!*flag && now_ms() < end) {
 		const struct timeval tick = { .tv_usec = ms < 20 ? ms * 1000
 								 : 20000 };
 

@@ -152,18 +152,18 @@ static inline void server_turn(struct line *l, size_t cut)
 static inline void check_talk(struct line *l)
 {
 	char buf[8] = "";
-	int64_t end = clock_ms() + HEAR_MS;
+	int64_t end = now_ms() + HEAR_MS;
 
 	assert_int_equal(SSL_write(l->client.ssl, "ping", 4), 4);
 	client_turn(l, SIZE_MAX);
-	while (SSL_read(l->server.ssl, buf, 4) != 4 && clock_ms() < end) {
+	while (SSL_read(l->server.ssl, buf, 4) != 4 && now_ms() < end) {
 		turn(l->w);
 		server_turn(l, SIZE_MAX);
 	}
 	assert_string_equal(buf, "ping");
 	assert_int_equal(SSL_write(l->server.ssl, "pong", 4), 4);
 	server_turn(l, SIZE_MAX);
-	while (SSL_read(l->client.ssl, buf, 4) != 4 && clock_ms() < end) {
+	while (SSL_read(l->client.ssl, buf, 4) != 4 && now_ms() < end) {
 		turn(l->w);
 		client_turn(l, SIZE_MAX);
 	}

@@ -58,7 +58,7 @@ static int64_t dial_all(struct fixture *f, const char *const *text,
 {
 	struct ip ip[16];
 	size_t n = 0;
-	int64_t start = clock_ms();
+	int64_t start = now_ms();
 	struct dial *dial;
 
 	for (; text[n]; n++)
@@ -70,7 +70,7 @@ static int64_t dial_all(struct fixture *f, const char *const *text,
 	memset(ip, 0xee, sizeof(ip));
 	loop_until(f->base, &o->called, 5000);
 	assert_true(o->called);
-	return clock_ms() - start;
+	return now_ms() - start;
 }
 
 static void assert_ip(const struct ip *ip, const char *text)

@@ -258,7 +258,7 @@ static void test_dialling(void **state)
 	assert_reset(w, client);
 	for (int i = 0; i < 4; i++)
 		close(full[i]);
-	for (int64_t end = clock_ms() + 2500; clock_ms() < end;) {
+	for (int64_t end = now_ms() + 2500; now_ms() < end;) {
 		int fd = accept4(w->origin, NULL, NULL, SOCK_NONBLOCK);
 		char byte;
 

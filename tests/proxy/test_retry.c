@@ -9,7 +9,7 @@
 
 static bool shake(struct line *l, size_t cut)
 {
-	for (int64_t end = clock_ms() + HEAR_MS; clock_ms() < end;) {
+	for (int64_t end = now_ms() + HEAR_MS; now_ms() < end;) {
 		client_turn(l, cut);
 		turn(l->w);
 		server_turn(l, cut);
@@ -98,14 +98,14 @@ static size_t second_flight(struct line *l, const char *name, uint8_t *buf,
 static void until_retry(struct line *l)
 {
 	uint8_t buf[4096];
-	int64_t end = clock_ms() + HEAR_MS;
+	int64_t end = now_ms() + HEAR_MS;
 	size_t len = 0;
 
 	assert_false(tls_step(&l->client));
 	len = tls_said(&l->client, buf, sizeof(buf));
 	say(l->client_fd, buf, len);
 	while (!len || !BIO_ctrl_pending(l->client.in)) {
-		assert_true(clock_ms() < end);
+		assert_true(now_ms() < end);
 		turn(l->w);
 		server_turn(l, SIZE_MAX);
 		bring(&l->client, l->client_fd, &l->client_end);
@@ -190,8 +190,8 @@ static void test_both_at_once(void **state)
 
 		line_dial(&l, way);
 		say(l.client_fd, buf, len);
-		for (int64_t until = clock_ms() + HEAR_MS;
-		     !l.server_end && clock_ms() < until;) {
+		for (int64_t until = now_ms() + HEAR_MS;
+		     !l.server_end && now_ms() < until;) {
 			turn(l.w);
 			server_turn(&l, SIZE_MAX);
 		}

@@ -32,8 +32,8 @@ static void check_early(enum way way, size_t much, bool retry)
 		assert_int_equal(SSL_write_early_data(l.client.ssl, data + at,
 						      much - at, &n),
 				 1);
-	for (int64_t end = clock_ms() + HEAR_MS;
-	     !(l.client_done && l.server_done) && clock_ms() < end;) {
+	for (int64_t end = now_ms() + HEAR_MS;
+	     !(l.client_done && l.server_done) && now_ms() < end;) {
 		client_turn(&l, SIZE_MAX);
 		turn(l.w);
 		if (l.server_fd < 0) {

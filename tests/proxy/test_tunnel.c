@@ -284,9 +284,9 @@ static void test_idle_timeout(void **state)
 		expect(w, w->client, w->server, "tick");
 	}
 	assert_false(w->closed);
-	start_ms = clock_ms();
+	start_ms = now_ms();
 	until_closed(w);
-	assert_in_range(clock_ms() - start_ms, 200, 1500);
+	assert_in_range(now_ms() - start_ms, 200, 1500);
 	assert_string_equal(w->how, "idle timeout");
 	expect_reset(w->server);
 	expect_reset(w->client);
@@ -313,7 +313,7 @@ static void test_many_at_once(void **state)
 	static struct talker c[MANY], s[MANY];
 	size_t taken, pooled;
 	bool all;
-	int64_t end = clock_ms() + 60000;
+	int64_t end = now_ms() + 60000;
 
 	memset(one, 0, sizeof(one));
 	for (unsigned i = 0; i < MANY; i++) {
@@ -337,7 +337,7 @@ static void test_many_at_once(void **state)
 		all = true;
 		for (int i = 0; i < MANY; i++)
 			all &= one[i].closed;
-	} while (!all && clock_ms() < end);
+	} while (!all && now_ms() < end);
 	assert_true(all);
 	for (int i = 0; i < MANY; i++) {
 		finish(&c[i], s[i].send);

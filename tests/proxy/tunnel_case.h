@@ -378,9 +378,9 @@ static inline uint64_t fill(struct world *w, int from)
 {
 	static uint8_t buf[64 * 1024];
 	uint64_t sent = 0;
-	int64_t moved = clock_ms();
+	int64_t moved = now_ms();
 
-	while (clock_ms() - moved < 300) {
+	while (now_ms() - moved < 300) {
 		ssize_t n;
 
 		for (size_t i = 0; i < sizeof(buf); i++)
@@ -388,7 +388,7 @@ static inline uint64_t fill(struct world *w, int from)
 		n = send(from, buf, sizeof(buf), MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n > 0) {
 			sent += (uint64_t)n;
-			moved = clock_ms();
+			moved = now_ms();
 			assert_true(sent < 64 * MIB);
 		}
 		turn(w, 1);

@@ -19,10 +19,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/sock.h"
 #include "policy/bundle.h"
 #include "policy/services.h"
@@ -261,14 +261,6 @@ static inline const struct endpoint *world_self(void *ctx, size_t *ret_count)
 	return NULL;
 }
 
-static inline int64_t clock_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Lets everything run that can run now. */
 static inline void turn(struct world *w)
 {
@@ -278,7 +270,7 @@ static inline void turn(struct world *w)
 
 static inline void turn_for(struct world *w, int ms)
 {
-	for (int64_t end = clock_ms() + ms; clock_ms() < end;)
+	for (int64_t end = now_ms() + ms; now_ms() < end;)
 		turn(w);
 }
 
@@ -417,11 +409,11 @@ static inline void say_slowly(struct world *w, int fd, const void *data,
 static inline size_t hear(struct world *w, int fd, void *buf, size_t want,
 			  int *ret_end)
 {
-	int64_t until = clock_ms() + HEAR_MS;
+	int64_t until = now_ms() + HEAR_MS;
 	size_t len = 0;
 
 	*ret_end = 0;
-	while (len < want && clock_ms() < until) {
+	while (len < want && now_ms() < until) {
 		ssize_t n;
 
 		turn(w);
@@ -472,7 +464,7 @@ static inline void assert_reset(struct world *w, int fd)
 /* The next connection that arrives at the origin; -1 if none within @ms. */
 static inline int origin_accept(struct world *w, int ms)
 {
-	for (int64_t end = clock_ms() + ms; clock_ms() < end;) {
+	for (int64_t end = now_ms() + ms; now_ms() < end;) {
 		int fd;
 
 		turn(w);
