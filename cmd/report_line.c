@@ -275,7 +275,7 @@ static void take_bytes(const struct line *l, bool closes)
 static void take_close(const struct line *l)
 {
 	take_bytes(l, true);
-	if (json_is_true(get(l->json, "unmapped", "ech")))
+	if (l->o.verdict.allow && json_is_true(get(l->json, "unmapped", "ech")))
 		row_of(l, REPORT_HOSTS)->ech++;
 	if (l->o.verdict.allow || !record_cuts(l->o.verdict.reason))
 		return;
