@@ -11,6 +11,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include <dirent.h>
+
 #include "proxy/sniff/tls_hello.h"
 #include "tests/proxy/doors.h"
 
@@ -126,6 +128,39 @@ static void test_drafts(void **state)
 			SNIFF_DONE);
 		assert_int_equal(hello.ech, i < 7);
 	}
+}
+
+/* The fuzzer's seeds are what they are called, or it begins at nothing. */
+static void test_seeds(void **state)
+{
+	DIR *dir = opendir(SEEDS);
+	const struct dirent *entry;
+	unsigned good = 0, ech = 0;
+
+	(void)state;
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		const char *name = entry->d_name;
+		struct tls_hello hello = { .ech = false };
+		enum reason reason;
+		uint8_t data[SNIFF_MAX];
+		char path[4096];
+		size_t len;
+
+		if (strncmp(name, "good_", 5) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", SEEDS, name);
+		AUTO_FILE FILE *file = fopen(path, "rb");
+		assert_non_null(file);
+		len = fread(data, 1, sizeof(data), file);
+		if (tls_hello_parse(data, len, &hello, &reason) != SNIFF_DONE)
+			fail_msg("%s is not good", path);
+		assert_int_equal(hello.ech, strstr(name, "ech") != NULL);
+		good++;
+		ech += hello.ech;
+	}
+	closedir(dir);
+	assert_true(good > 10 && ech >= 4);
 }
 
 /* --- doors ---------------------------------------------------------------- */
@@ -403,10 +438,15 @@ static void test_reload(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),  cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_drafts), cmocka_unit_test(test_doors),
-		cmocka_unit_test(test_fronts), cmocka_unit_test(test_address),
-		cmocka_unit_test(test_second), cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_seeds),
+		cmocka_unit_test(test_drafts),
+		cmocka_unit_test(test_doors),
+		cmocka_unit_test(test_fronts),
+		cmocka_unit_test(test_address),
+		cmocka_unit_test(test_second),
+		cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests(tests, own_network, NULL);
