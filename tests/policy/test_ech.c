@@ -254,6 +254,42 @@ static void test_described(void **state)
 	policy_unref(p);
 }
 
+/* What `explain` says of TLS to @target, by CONNECT. */
+static const char *remark_of(const struct policy *policy, const char *target)
+{
+	static struct explanation e;
+	struct inquiry inquiry = { .now_s = 1800000000 };
+
+	assert_null(inquiry_parse(target, &inquiry));
+	explain(policy, &inquiry, &e);
+	for (size_t i = 0; i < e.count; i++)
+		if (e.row[i].door == DOOR_CONNECT && e.row[i].port == 443) {
+			assert_true(e.row[i].verdict.allow);
+			return e.row[i].remark ? e.row[i].remark : "";
+		}
+	fail();
+	return NULL;
+}
+
+static void test_explained(void **state)
+{
+	struct policy *p = build_yaml(
+		V "allow:\n - {host: a.test, tls: {ech: deny}}\n - b.test\n"
+		  " - " FRONT "\n - {address: 192.0.2.1}\n"
+		  " - {address: 192.0.2.2, tls: {ech: deny}}\n");
+
+	(void)state;
+	assert_string_equal(remark_of(p, "a.test"),
+			    "TLS, with this name and without ECH");
+	assert_string_equal(remark_of(p, "https://a.test/"), "without ECH");
+	assert_string_equal(remark_of(p, "b.test"), "TLS, with this name");
+	assert_string_equal(remark_of(p, "https://b.test/"), "");
+	assert_string_equal(remark_of(p, "https://" FRONT "/"), "without ECH");
+	assert_string_equal(remark_of(p, "https://192.0.2.1/"), "");
+	assert_string_equal(remark_of(p, "https://192.0.2.2/"), "without ECH");
+	policy_unref(p);
+}
+
 static void check_diff(const char *was, const char *is, enum diff_way way)
 {
 	char yaml[2][200];
@@ -324,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_ceiling_public),
 		cmocka_unit_test(test_lint),
 		cmocka_unit_test(test_described),
+		cmocka_unit_test(test_explained),
 		cmocka_unit_test(test_diff),
 		cmocka_unit_test(test_words),
 	};
