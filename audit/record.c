@@ -8,7 +8,7 @@
  * the number that was written.
  *
  *	magic seq kind allow reason observed door sandbox flow time
- *	src dst status qtype rcode answers up down duration count pid
+ *	src dst status qtype rcode answers up down duration count pid ech
  *	rule rule_text host protocol sni method target detail process
  *
  * A string is its length (16 bits) and its bytes; NO_STRING is NULL.
@@ -21,7 +21,7 @@
 
 #include "base/cleanup.h"
 
-#define MAGIC	   0x53505233u /* "SPR3" */
+#define MAGIC	   0x53505234u /* "SPR4" */
 #define NO_STRING  0xffffu
 #define NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
@@ -132,6 +132,7 @@ static void put_numbers(struct wirebuf *b, const struct audit_event *event,
 	wirebuf_u64(b, clamp(event->duration_ms));
 	wirebuf_u32(b, event->count);
 	wirebuf_u32(b, event->pid);
+	wirebuf_u8(b, event->ech);
 }
 
 size_t record_encode(const struct audit_event *event, uint64_t seq,
@@ -261,6 +262,7 @@ static void take_numbers(struct wire *w, struct audit_event *event,
 	event->duration_ms = below(w, wire_u64(w), NUMBER_MAX + 1);
 	event->count = wire_u32(w);
 	event->pid = wire_u32(w);
+	event->ech = below(w, wire_u8(w), 2) != 0;
 	if (event->kind == 0 || *ret_seq == 0)
 		w->bad = true;
 }

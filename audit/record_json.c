@@ -365,6 +365,8 @@ static void put_unmapped(struct json *j, const struct audit_event *event,
 	if (record_is_network(event->kind) && event->kind != EVENT_PACKET)
 		json_text(j, "door", door_word(event->door));
 	text(j, "protocol", event->protocol, 32);
+	if (event->ech)
+		json_bool(j, "ech", true);
 	if (event->kind == EVENT_FLOW_CLOSE && event->status)
 		json_uint(j, "http_status", event->status);
 	if (record_is_network(event->kind) &&

@@ -239,6 +239,8 @@ static void put_flow(struct log_text *text, const json_t *line)
 		put_part(text, "at ", get_text(line, "dst_endpoint", "ip"));
 	if (sni && (!host || strcmp(sni, host) != 0))
 		put_part(text, "sni ", *sni ? sni : "\"\"");
+	if (json_is_true(get(line, "unmapped", "ech")))
+		put_part(text, "", "ECH");
 	if (status)
 		log_text_add(text, "%sstatus %llu", text->len ? " " : "",
 			     (unsigned long long)status);

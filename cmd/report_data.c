@@ -258,6 +258,7 @@ static void move(struct report_row *to, struct report_row *from)
 	to->observed_for |= from->observed_for;
 	to->failed += from->failed;
 	to->cut += from->cut;
+	to->ech += from->ech;
 	to->up += from->up;
 	to->down += from->down;
 	to->many_rules |= from->many_rules;

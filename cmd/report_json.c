@@ -165,6 +165,7 @@ static json_t *of_row(const struct report_row *row, enum report_table table)
 	set(o, "observed_for", of_reasons(row->observed_for));
 	set_number(o, "failed", row->failed);
 	set_number(o, "cut", row->cut);
+	set_number(o, "ech", row->ech);
 	return o;
 }
 

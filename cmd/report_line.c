@@ -275,6 +275,8 @@ static void take_bytes(const struct line *l, bool closes)
 static void take_close(const struct line *l)
 {
 	take_bytes(l, true);
+	if (l->o.verdict.allow && json_is_true(get(l->json, "unmapped", "ech")))
+		row_of(l, REPORT_HOSTS)->ech++;
 	if (l->o.verdict.allow || !record_cuts(l->o.verdict.reason))
 		return;
 	COUNT(l, cut, 1);

@@ -36,6 +36,7 @@ struct report_row {
 	uint16_t port;
 	bool many_ports, many_rules, strange; /* no host name */
 	uint64_t connections, requests, questions, observed, failed, cut;
+	uint64_t ech; /* connections whose inner name nobody saw */
 	uint64_t packets, up, down;
 	uint64_t first_ms, last_ms;
 	uint32_t sessions, last_session;

@@ -134,15 +134,20 @@ CELL(host_questions)
 CELL(host_trouble)
 {
 	const struct report_row *row = HOST;
+	const struct {
+		uint64_t n;
+		const char *what;
+	} all[] = { { row->failed, "failed" },
+		    { row->cut, "cut" },
+		    { row->ech, "with ECH" } };
+	int len = 0;
 
 	*buf = '\0';
-	if (row->failed && row->cut)
-		snprintf(buf, CELL_MAX, "%" PRIu64 " failed, %" PRIu64 " cut",
-			 row->failed, row->cut);
-	else if (row->failed)
-		snprintf(buf, CELL_MAX, "%" PRIu64 " failed", row->failed);
-	else if (row->cut)
-		snprintf(buf, CELL_MAX, "%" PRIu64 " cut", row->cut);
+	for (size_t k = 0; k < ARRAY_SIZE(all); k++)
+		if (all[k].n)
+			len += snprintf(buf + len, CELL_MAX - (size_t)len,
+					"%s%" PRIu64 " %s", len ? ", " : "",
+					all[k].n, all[k].what);
 }
 CELL(host_rule)
 {

@@ -80,6 +80,8 @@ static void fill_joint(struct joint *joint, const struct policy *policy,
 	rule->deny = false;
 	rule->wide = wildcard_meet(joint->shown, c);
 	rule->wanted = wanted_meet(wanted_by(u), wanted_by(c));
+	rule->ech = ech_stricter(u ? u->ech : ECH_DEFAULT,
+				 c ? c->ech : ECH_DEFAULT);
 	rule->dns_types = u && c ? u->dns_types & c->dns_types : 0;
 	if (!u || !rule_judges_requests(u)) {
 		rule->methods = c ? c->methods : (struct texts){ 0 };

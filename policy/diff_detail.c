@@ -186,36 +186,6 @@ static void requests(const struct fitting fitting[2], struct change *c)
 
 /* --- what a rule says beside that ---------------------------------------- */
 
-static enum wanted wanted_at(const struct rule *rule, uint16_t port)
-{
-	if (rule && rule->wanted != WANTED_DEFAULT)
-		return rule->wanted;
-	return port == 443  ? WANTED_TLS
-	       : port == 80 ? WANTED_HTTP
-			    : WANTED_DEFAULT;
-}
-
-static void protocol(const struct rule *was, const struct rule *is,
-		     uint16_t port, struct change *c)
-{
-	static const char *const word[] = {
-		[WANTED_DEFAULT] = "any",
-		[WANTED_TLS] = "TLS",
-		[WANTED_HTTP] = "HTTP",
-		[WANTED_ANY] = "any (also servers first)"
-	};
-	enum wanted a = wanted_at(was, port), b = wanted_at(is, port);
-	enum diff_way way = DIFF_OTHERWISE;
-
-	if (a == b)
-		return;
-	if (b == WANTED_ANY || (b == WANTED_DEFAULT && a != WANTED_ANY))
-		way = DIFF_WIDER;
-	else if (a == WANTED_ANY || a == WANTED_DEFAULT)
-		way = DIFF_NARROWER;
-	change_add(c, way, "protocol %s -> %s", word[a], word[b]);
-}
-
 static const struct endpoint *connect_of(const struct rule *rule)
 {
 	return rule ? rule_connect(rule) : NULL;
@@ -333,7 +303,7 @@ static void types(const struct rule *was, const struct rule *is,
 static void details(const struct rule *was, const struct rule *is,
 		    uint16_t port, struct change *c)
 {
-	protocol(was, is, port, c);
+	diff_spoken(was, is, port, c);
 	connects(was, is, c);
 	answers(was, is, c);
 	budgets(was, is, c);

@@ -6,6 +6,7 @@
  *	diff_classes.c	which names and addresses are asked about
  *	diff_reach.c	one of them: on which ports, by which doors
  *	diff_detail.c	what is reachable in both, but not in the same way
+ *	diff_spoken.c	protocol and TLS of two rules
  *	diff_settings.c	what is said once
  *	diff_lists.c	deny lists
  */
@@ -64,6 +65,10 @@ const struct rule *fitting_next(struct fitting *fitting);
 
 /* What is different about what both allow. @fitting: of both, fresh. */
 void diff_detail(const struct reach reach[2], const struct fitting fitting[2],
+		 struct change *ret);
+
+/* The part of it that is about what has to be spoken. NULL: no rule. */
+void diff_spoken(const struct rule *was, const struct rule *is, uint16_t port,
 		 struct change *ret);
 
 /* Copies @difference, whose texts are copied too. */

@@ -48,6 +48,7 @@ struct audit_event {
 	uint16_t src_port, dst_port;
 	const char *protocol; /* "tls", "http", "tcp", "udp", "icmp", ... */
 	const char *sni;      /* as seen, if any */
+	bool ech;	      /* TLS: it may name another host, unseen */
 	const char *method;   /* HTTP */
 	const char *target;   /* HTTP: path and query */
 	uint16_t status;      /* HTTP: response status, at the end */

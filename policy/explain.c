@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "policy/ech.h"
 #include "policy/nameset.h"
 #include "policy/rule.h"
 
@@ -65,6 +66,20 @@ static void refuse(struct explain_row *row, const char *remark)
 	row->remark = remark;
 }
 
+/* @said: the target says that it is TLS. */
+static const char *tls_remark(const struct explain_row *row,
+			      const struct inquiry *inquiry, bool said)
+{
+	const char *host = *inquiry->host ? inquiry->host : NULL;
+	bool no_ech =
+		policy_ech_fault(&row->verdict, host ? host : "", host) != NULL;
+
+	if (said)
+		return no_ech ? "without ECH" : NULL;
+	return no_ech ? "TLS, with this name and without ECH"
+		      : "TLS, with this name";
+}
+
 static void agree(struct explain_row *row, const struct inquiry *inquiry)
 {
 	enum spoken wanted = required(&row->verdict, row->port);
@@ -78,12 +93,16 @@ static void agree(struct explain_row *row, const struct inquiry *inquiry)
 	if (!row->verdict.allow || wanted == SPOKEN_UNKNOWN)
 		return;
 	if (spoken == SPOKEN_UNKNOWN) {
-		row->remark = wanted == SPOKEN_TLS ? "TLS, with this name"
-						   : "HTTP/1, with this name";
+		row->remark = wanted == SPOKEN_TLS
+				      ? tls_remark(row, inquiry, false)
+				      : "HTTP/1, with this name";
 		return;
 	}
-	if (spoken == wanted)
+	if (spoken == wanted) {
+		if (spoken == SPOKEN_TLS)
+			row->remark = tls_remark(row, inquiry, true);
 		return;
+	}
 	refuse(row, wanted == SPOKEN_TLS ? "it has to be TLS"
 					 : "it has to be plain HTTP");
 }

@@ -142,6 +142,9 @@ char *rule_describe(const struct rule *rule, char *buf, size_t cap)
 	buf[0] = '\0';
 	if (rule->wanted != WANTED_DEFAULT)
 		put(&t, "%s", wanted[rule->wanted]);
+	if (rule->ech != ECH_DEFAULT)
+		put(&t, "%sencrypted ClientHello %s", gap(&t),
+		    rule->ech == ECH_ALLOW ? "allowed" : "refused");
 	put_texts(&t, &rule->methods);
 	put_texts(&t, &rule->paths);
 	if (!rule->deny && rule->doors != DOORS_ALL)

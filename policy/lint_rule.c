@@ -41,6 +41,19 @@ static void ports(struct linter *l, const struct rule *rule)
 			   opens(rule, 443) ? 443 : 80);
 }
 
+static void ech(struct linter *l, const struct rule *rule)
+{
+	const char *host = rule->host;
+
+	if (rule->ech != ECH_ALLOW || !host ||
+	    !(rule->wildcard ? ech_front_below(host) : ech_front(host) != NULL))
+		return;
+	lint_found(l, rule, LINT_ECH,
+		   "%s takes in encrypted ClientHellos: with \"ech: allow\" "
+		   "all sites behind it are reached by them, unseen",
+		   rule->text);
+}
+
 /* --- ranges -------------------------------------------------------------- */
 
 /* A special address inside @cidr, and its word; private networks come last. */
@@ -193,6 +206,7 @@ static void budgets(struct linter *l, const struct rule *rule)
 void lint_rule(struct linter *l, const struct rule *rule)
 {
 	ports(l, rule);
+	ech(l, rule);
 	if (!rule->host)
 		literal(l, rule);
 	for (size_t i = 0; i < rule->address_count; i++)

@@ -117,6 +117,33 @@ static int load_protocol(const struct loader *l, const struct node *node,
 	return ret;
 }
 
+static int load_tls(const struct loader *l, const struct node *map,
+		    struct rule *rule)
+{
+	static const char *const keys[] = { "ech" };
+	static const char *const words[] = { "allow", "deny" };
+	static const enum ech ech[] = { ECH_ALLOW, ECH_DENY };
+	const struct node *value;
+	size_t i;
+	int ret;
+
+	if (!map)
+		return 0;
+	if (rule->wanted == WANTED_HTTP)
+		return FAULT(l, map,
+			     "'tls' goes with TLS, and this rule is for plain "
+			     "HTTP: leave it out");
+	ret = expect_map(l, map, "'tls'");
+	if (ret == 0)
+		ret = load_keys(l, map, keys, ARRAY_SIZE(keys), &value);
+	if (ret < 0 || !value)
+		return ret;
+	ret = load_word(l, value, "ech", words, ARRAY_SIZE(words), &i);
+	if (ret == 0)
+		rule->ech = ech[i];
+	return ret;
+}
+
 /* Only of plain HTTP is every request seen. */
 static int check_http(const struct loader *l, const struct node *const v[],
 		      struct rule *rule)
@@ -259,6 +286,8 @@ int load_extras(const struct loader *l, const struct node *const v[],
 				 PATHS_MAX, path_pattern_fault, &rule->paths);
 	if (ret == 0)
 		ret = check_http(l, v, rule);
+	if (ret == 0)
+		ret = load_tls(l, v[E_TLS], rule);
 	if (ret == 0)
 		ret = load_connect(l, v[E_CONNECT], rule);
 	if (ret == 0)

@@ -88,6 +88,7 @@ enum {
 	E_EXPIRES,
 	E_UPLOAD,
 	E_DOWNLOAD,
+	E_TLS,
 	E_COUNT
 };
 extern const char *const entry_keys[E_COUNT];

@@ -20,7 +20,7 @@ const char *const entry_keys[E_COUNT] = {
 	[E_PROTOCOL] = "protocol", [E_CONNECT] = "connect",
 	[E_DOORS] = "doors",	   [E_DNS] = "dns",
 	[E_EXPIRES] = "expires",   [E_UPLOAD] = "upload",
-	[E_DOWNLOAD] = "download",
+	[E_DOWNLOAD] = "download", [E_TLS] = "tls",
 };
 
 static int load_ports(const struct loader *l, const struct node *list,

@@ -172,7 +172,9 @@ static const char *fixed_hint(enum reason reason)
 		return "programs need A or AAAA; a rule may list TXT, MX "
 		       "or SRV under dns.types";
 	case REASON_ECH:
-		return "switch off encrypted ClientHello in the client";
+		return "switch off encrypted ClientHello in the client, or put "
+		       "\"tls: {ech: allow}\" in the rule, if names that "
+		       "nobody sees are meant";
 	case REASON_MALFORMED:
 		return "nothing to allow: the client's message has to be fixed";
 	case REASON_PROTOCOL:

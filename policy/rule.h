@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "policy/digest.h"
+#include "policy/ech.h"
 #include "policy/policy.h"
 
 #define UPSTREAM_MAX  8
@@ -43,6 +44,7 @@ struct rule {
 	size_t address_count;
 	struct texts methods, paths; /* none: all */
 	enum wanted wanted;
+	enum ech ech;
 	struct endpoint connect; /* port 0: none */
 	uint8_t doors, dns_types;
 	int64_t expires_s;  /* 0: never */

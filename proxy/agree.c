@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "policy/ech.h"
 #include "proxy/wanted.h"
 
 static enum sniff bad(struct agree *a, enum reason reason, const char *detail)
@@ -36,11 +37,38 @@ static bool name_has_rule(const struct agree *a, const char *name)
 	return verdict.allow && verdict.reason != REASON_OBSERVE;
 }
 
+/* What the policy has against ECH at @host, or at the address. What it does not
+ * allow at all is refused by others, for that reason. */
+static const char *ech_fault_at(const struct agree *a, const char *host)
+{
+	const struct question question = {
+		.host = host,
+		.address = host ? (struct ip){ .len = 0 } : a->address,
+		.port = a->port,
+		.door = a->door,
+		.now_s = a->now_s,
+	};
+	const struct verdict verdict = policy_decide(a->policy, &question);
+
+	return verdict.allow ? policy_ech_fault(&verdict, a->sni, host) : NULL;
+}
+
+/* Of a hello with ECH. At an address both have a say, the address's rule and
+ * the name's. */
+static const char *ech_fault(const struct agree *a)
+{
+	const char *fault = a->address.len ? ech_fault_at(a, NULL) : NULL;
+	const char *host = a->host ? a->host : *a->sni ? a->sni : NULL;
+
+	return fault || !host ? fault : ech_fault_at(a, host);
+}
+
 static enum sniff check_tls(struct agree *a, const uint8_t *data, size_t len)
 {
 	struct tls_hello hello;
 	enum reason reason = REASON_MALFORMED;
 	enum sniff s = tls_hello_parse(data, len, &hello, &reason);
+	const char *fault;
 
 	if (s == SNIFF_MORE)
 		return s;
@@ -51,6 +79,9 @@ static enum sniff check_tls(struct agree *a, const uint8_t *data, size_t len)
 	memcpy(a->sni, hello.host, sizeof(a->sni));
 	a->ech = hello.ech;
 	a->hello_len = hello.len;
+	fault = a->ech ? ech_fault(a) : NULL;
+	if (fault)
+		return bad(a, REASON_ECH, fault);
 	if (a->address.len) {
 		if (!*a->sni || name_has_rule(a, a->sni))
 			return SNIFF_DONE;
@@ -151,6 +182,8 @@ bool agree_still(const struct agree *a)
 	case WANTED_DEFAULT:
 		break;
 	}
+	if (tls && a->ech && ech_fault(a))
+		return false;
 	if (a->address.len)
 		return !*a->sni || name_has_rule(a, a->sni);
 	return !tls || *a->sni || wanted(a) == WANTED_ANY;
@@ -178,6 +211,10 @@ enum sniff agree_second(struct agree *a, const uint8_t *data, size_t len,
 		return s;
 	if (s == SNIFF_BAD)
 		return bad(a, reason, "bad second ClientHello");
+	/* RFC 8446 section 4.1.2: it is the first one again. */
+	if (hello.ech && !a->ech)
+		return bad(a, REASON_MALFORMED,
+			   "ECH begins in the second ClientHello");
 	if (!strcmp(hello.host, a->sni))
 		return SNIFF_DONE;
 	if (!*hello.host)

@@ -33,10 +33,10 @@ struct agree {
 	/* What agree_check() found; valid after DONE and BAD. */
 	enum protocol protocol;
 	char sni[HOST_MAX + 1]; /* "" if none was seen */
-	bool ech;
-	size_t hello_len;   /* TLS: how long the first hello is */
-	enum reason reason; /* BAD only */
-	const char *detail; /* BAD only: static, or NULL */
+	bool ech;		/* it may name another host inside */
+	size_t hello_len;	/* TLS: how long the first hello is */
+	enum reason reason;	/* BAD only */
+	const char *detail;	/* BAD only: static, or NULL */
 
 	struct tls_answer_reader answer;
 };

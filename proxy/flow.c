@@ -36,6 +36,7 @@ struct audit_event flow_event(const struct flow *flow, enum event_kind kind)
 		.dst_port = flow->port,
 		.protocol = *flow->protocol ? flow->protocol : NULL,
 		.sni = flow->sni,
+		.ech = flow->ech,
 	};
 }
 
@@ -77,6 +78,7 @@ static struct flow *flow_new(const struct services *services,
 	flow->src_ip = ask->src_ip;
 	flow->src_port = ask->src_port;
 	flow->port = ask->port;
+	flow->ech = ask->ech;
 	flow->websocket = ask->websocket;
 	flow->overrides = ask->overrides;
 	flow->another = ask->another;
@@ -160,6 +162,7 @@ void flow_record_refusal(const struct services *services,
 		.dst_port = ask->port,
 		.protocol = ask->protocol,
 		.sni = ask->sni,
+		.ech = ask->ech,
 		.method = ask->method,
 		.target = ask->target,
 		.detail = detail,
@@ -215,6 +218,11 @@ void flow_classified(struct flow *flow, const char *protocol, const char *sni)
 		return;
 	free(flow->sni);
 	flow->sni = copied;
+}
+
+void flow_saw_ech(struct flow *flow)
+{
+	flow->ech = true;
 }
 
 void flow_status(struct flow *flow, uint16_t status)

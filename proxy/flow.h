@@ -33,6 +33,7 @@ struct flow_ask {
 	uint16_t port;
 	const char *protocol; /* for the record: "tls", "http", "tcp" */
 	const char *sni;      /* for the record, may be NULL */
+	bool ech;	      /* for the record */
 	/* A plain HTTP request: recorded as EVENT_HTTP_REQUEST. Else NULL. */
 	const char *method, *target; /* the target is canonical */
 	bool websocket;		     /* it wants to become one */
@@ -80,6 +81,9 @@ bool flow_progress(struct flow *flow, uint64_t up, uint64_t down,
 /* Sets what the sniffing found, for the close record. Strings are copied
  * (@protocol is static). */
 void flow_classified(struct flow *flow, const char *protocol, const char *sni);
+
+/* Its hello has ECH: all records from now on say so. */
+void flow_saw_ech(struct flow *flow);
 
 /* HTTP: response status, for the close record. */
 void flow_status(struct flow *flow, uint16_t status);

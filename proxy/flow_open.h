@@ -55,7 +55,8 @@ struct flow {
 	uint32_t sandbox;
 	uint16_t src_port, port, status;
 	uint16_t dialled; /* the port, once it is connected; else 0 */
-	bool allowed;	  /* recorded as such: a close record is due */
+	bool ech;
+	bool allowed; /* recorded as such: a close record is due */
 	bool websocket, overrides, another;
 	bool counted;	  /* by the meters */
 	bool progressing; /* a record of progress is not accepted yet */

@@ -99,6 +99,7 @@ struct flow_ask session_asks(const struct session *s)
 		.port = s->port,
 		.protocol = protocol_word(s->agree.protocol),
 		.sni = *s->agree.sni ? s->agree.sni : NULL,
+		.ech = s->agree.ech,
 		.fold = s->c.fold,
 	};
 }

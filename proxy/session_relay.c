@@ -9,7 +9,6 @@
  * HTTP on a port of its own: the socket goes on to an exchange.
  */
 #include <event2/event.h>
-#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "proxy/exchange.h"
@@ -28,6 +27,8 @@ static const uint8_t *unread(const struct session *s)
 static void settled(struct session *s)
 {
 	s->settled = true;
+	if (s->agree.ech)
+		flow_saw_ech(s->flow);
 	flow_classified(s->flow, protocol_word(s->agree.protocol),
 			*s->agree.sni ? s->agree.sni : NULL);
 }
@@ -74,6 +75,8 @@ static enum sniff refuse(struct session *s)
 {
 	uint8_t alert[7];
 
+	if (s->agree.ech)
+		flow_saw_ech(s->flow);
 	flow_refuse(s->flow, s->agree.reason,
 		    *s->agree.sni ? s->agree.sni : NULL, s->agree.detail);
 	if (s->agree.protocol == PROTOCOL_TLS)
@@ -210,14 +213,11 @@ static void on_tunnel_closed(void *arg, uint64_t up, uint64_t down,
 			     const char *how)
 {
 	struct session *s = arg;
-	char text[64];
 
-	/* The outer name decided; say that there may be an inner one. */
-	snprintf(text, sizeof(text), "%s%s", how, s->agree.ech ? ", ech" : "");
 	if (how == tunnel_spent)
-		flow_cut(STEAL(s->flow), REASON_LIMIT_BYTES, up, down, text);
+		flow_cut(STEAL(s->flow), REASON_LIMIT_BYTES, up, down, how);
 	else
-		flow_close(STEAL(s->flow), up, down, text);
+		flow_close(STEAL(s->flow), up, down, how);
 	s->tunnel = NULL;
 	session_end(s);
 }

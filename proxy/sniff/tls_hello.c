@@ -16,7 +16,7 @@
 #define CLIENT_HELLO	 1
 #define EXT_SERVER_NAME	 0
 #define EXT_ECH		 0xfe0d
-#define EXT_ESNI	 0xffce /* what ECH was once */
+#define EXT_ECH_OUTER	 0xfd00 /* ech_outer_extensions */
 
 struct message {
 	uint8_t byte[SNIFF_MAX];
@@ -120,6 +120,37 @@ static bool parse_server_name(struct wire ext, struct tls_hello *hello)
 	return host_canonical((const char *)name.at, name.left, hello->host);
 }
 
+/* What ECH was in its drafts: in those before 7 encrypted_server_name, then
+ * under a number of each draft's own. */
+static bool is_early_ech(uint16_t type)
+{
+	return type == 0xffce || type == 0xff02 ||
+	       (type >= 0xfe08 && type <= 0xfe0c);
+}
+
+/* RFC 9849 section 5: an outer one. An inner one is only ever inside, and a
+ * second outer one after a retry has no key (`enc`). */
+static bool is_outer_ech(struct wire ext)
+{
+	struct wire enc, payload;
+
+	if (wire_u8(&ext) != 0)
+		return false;
+	wire_take(&ext, 5); /* HPKE's KDF and AEAD, config_id */
+	enc = wire_sub(&ext, wire_u16(&ext));
+	payload = wire_sub(&ext, wire_u16(&ext));
+	return wire_ok(&enc) && wire_ok(&payload) && payload.left && !ext.left;
+}
+
+static bool parse_ech(uint16_t type, struct wire ext, struct tls_hello *hello)
+{
+	if (type == EXT_ECH_OUTER || (type == EXT_ECH && !is_outer_ech(ext)))
+		return false;
+	if (type == EXT_ECH || is_early_ech(type))
+		hello->ech = true;
+	return true;
+}
+
 static bool parse_extensions(struct wire w, struct tls_hello *hello)
 {
 	uint8_t seen[65536 / 8] = { 0 };
@@ -132,8 +163,8 @@ static bool parse_extensions(struct wire w, struct tls_hello *hello)
 		if (!wire_ok(&ext) || (seen[type / 8] & bit))
 			return false;
 		seen[type / 8] |= bit;
-		if (type == EXT_ECH || type == EXT_ESNI)
-			hello->ech = true;
+		if (!parse_ech(type, ext, hello))
+			return false;
 		if (type == EXT_SERVER_NAME && !parse_server_name(ext, hello))
 			return false;
 	}

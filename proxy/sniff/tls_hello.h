@@ -5,7 +5,8 @@
  * Strict where servers are lenient: handshake bytes are put together from any
  * number of records, each of which must be a handshake record of 1-16,384
  * bytes; one ClientHello; no duplicate extensions; exactly one name of type
- * host_name, which must be canonical but for case.
+ * host_name, which must be canonical but for case. An encrypted ClientHello is
+ * well-formed and an outer one.
  */
 #ifndef PROXY_SNIFF_TLS_HELLO_H
 #define PROXY_SNIFF_TLS_HELLO_H

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A message from a process that was taken over. The first byte says how many
- * descriptors come with it, the rest is the message. None may leak.
+ * descriptors come with it, the rest is the message. None may leak. With its
+ * highest bit, the second one is a type, and the rest the beginning of a
+ * message that has the right length, zeros behind it: so all types are reached,
+ * however long they become.
  */
 #include "cmd/privsep.h"
 
@@ -44,20 +47,43 @@ static void check(const struct msg *msg)
 		abort();
 }
 
+/* False: there is no such type. */
+static bool send_whole(int sock, const uint8_t *data, size_t size)
+{
+	static uint8_t payload[sizeof(struct msg)];
+	const enum msg_type type = (enum msg_type)(data[1] % MSG_TYPE_COUNT);
+	size_t len = size - 2 < sizeof(payload) ? size - 2 : sizeof(payload);
+
+	memset(payload, 0, sizeof(payload));
+	memcpy(payload, data + 2, len);
+	return msg_send(sock, type, payload, -1) == 0 ||
+	       msg_send(sock, type, payload, sock) == 0 ||
+	       msg_send(sock, type, NULL, -1) == 0 ||
+	       msg_send(sock, type, NULL, sock) == 0;
+}
+
+static bool send_input(int sock, const uint8_t *data, size_t size)
+{
+	size_t nfds = data[0] % (FDPASS_MAX + 1);
+	int fds[FDPASS_MAX];
+
+	if (data[0] & 0x80 && size > 1)
+		return send_whole(sock, data, size);
+	for (size_t i = 0; i < nfds; i++)
+		fds[i] = sock;
+	return fdpass_send(sock, data + 1, size - 1, fds, nfds) == 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	int sock[2], fds[FDPASS_MAX], before = lowest_free(), r;
+	int sock[2], before = lowest_free(), r;
 	struct msg msg = { .fd = -1 };
-	size_t nfds;
 
 	if (before < 0 || size == 0 || size > 65536)
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock) < 0)
 		return 0;
-	nfds = data[0] % (FDPASS_MAX + 1);
-	for (size_t i = 0; i < nfds; i++)
-		fds[i] = sock[0];
-	if (fdpass_send(sock[0], data + 1, size - 1, fds, nfds) == 0) {
+	if (send_input(sock[0], data, size)) {
 		r = msg_recv(sock[1], &msg, MSG_DONTWAIT);
 		if (r == 1)
 			check(&msg);

@@ -77,6 +77,11 @@ allow:
   - { host: c.example, protocol: http, ports: [8080] }
 ===
 allow:
+  - { host: a.example, tls: { ech: allow } }
+  - { host: b.example, tls: { ech: deny }, protocol: tls }
+  - { address: 192.0.2.0/24, tls: {} }
+===
+allow:
   - { host: llm.example, connect: "127.0.0.1:11434", ports: [80] }
   - { host: llm6.example, connect: "[::1]:11434" }
 ===
@@ -366,6 +371,18 @@ allow: [{ host: a.example, expires: 1969-12-31 }]
 allow: [{ host: a.example, protocol: https }]
 ===
 allow: [{ host: a.example, protocol: [tls] }]
+===
+allow: [{ host: a.example, tls: deny }]
+===
+allow: [{ host: a.example, tls: { ech: grease } }]
+===
+allow: [{ host: a.example, tls: { sni: deny } }]
+===
+allow: [{ host: a.example, ports: [8080], protocol: http, tls: { ech: deny } }]
+===
+allow: [{ host: a.example, ports: [80], methods: [GET], tls: { ech: deny } }]
+===
+deny: [{ host: a.example, tls: { ech: deny } }]
 ===
 allow: [{ host: "*.example", connect: "127.0.0.1:80" }]
 ===

@@ -109,6 +109,7 @@ static const struct {
 	{ V "allow:\n - {host: a.test, ports: [25, 465]}\n", "mail-port@3" },
 	{ V "allow:\n - {host: a.test, ports: [1-65535]}\n", "many-ports@3" },
 	{ V "allow:\n - {host: a.test, protocol: any}\n", "protocol-any@3" },
+	{ V "allow:\n - {host: '*.defo.ie', tls: {ech: allow}}\n", "ech@3" },
 	{ V "allow:\n - {host: a.test, protocol: any, ports: [22]}\n", "" },
 	{ V "allow:\n - {address: 9.0.0.0/8, ports: [22]}\n", "wide-range@3" },
 	{ V "allow:\n - {address: 0.0.0.0/0, ports: [22]}\n",

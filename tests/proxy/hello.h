@@ -11,10 +11,12 @@
 #include "base/wire.h"
 
 struct hello_spec {
-	const char *name; /* NULL: no server_name extension */
-	size_t name_len;  /* 0: strlen() */
-	size_t padding;	  /* an extension of so many bytes first */
-	uint16_t extra;	  /* type of one more, empty extension; 0: none */
+	const char *name;    /* NULL: no server_name extension */
+	size_t name_len;     /* 0: strlen() */
+	size_t padding;	     /* an extension of so many bytes first */
+	uint16_t extra;	     /* type of one more extension; 0: none */
+	const uint8_t *body; /* of that one, NULL: see hello_extra() */
+	size_t body_len;
 	uint8_t name_type;
 	int names;    /* how often the name is in the list; 0: once */
 	int repeat;   /* how many server_name extensions; 0: one */
@@ -37,6 +39,23 @@ static inline void hello_sni(struct wirebuf *b, const struct hello_spec *spec)
 	}
 }
 
+/* Empty where its body is not given; but ECH as short as it can be. */
+static inline void hello_extra(struct wirebuf *b, const struct hello_spec *spec)
+{
+	static const uint8_t ech[] = { 0, 0, 1, 0, 1, 7, 0, 0, 0, 1, 42 };
+	const uint8_t *body = spec->body;
+	size_t len = body ? spec->body_len : 0;
+
+	if (!body && spec->extra == 0xfe0d) {
+		body = ech;
+		len = sizeof(ech);
+	}
+	wirebuf_u16(b, spec->extra);
+	wirebuf_u16(b, (uint16_t)len);
+	if (len)
+		wirebuf_put(b, body, len);
+}
+
 static inline void hello_extensions(struct wirebuf *b,
 				    const struct hello_spec *spec)
 {
@@ -52,10 +71,8 @@ static inline void hello_extensions(struct wirebuf *b,
 	for (int i = 0; spec->name && i < (spec->repeat ? spec->repeat : 1);
 	     i++)
 		hello_sni(b, spec);
-	if (spec->extra) {
-		wirebuf_u16(b, spec->extra);
-		wirebuf_u16(b, 0);
-	}
+	if (spec->extra)
+		hello_extra(b, spec);
 }
 
 /* The handshake message, without record headers. */

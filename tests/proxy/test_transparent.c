@@ -98,7 +98,7 @@ static void test_ech(void **state)
 	close(client);
 	close(server);
 	turn_for(w, 20);
-	assert_non_null(strstr(note_find(w, EVENT_FLOW_CLOSE)->detail, "ech"));
+	assert_true(note_find(w, EVENT_FLOW_CLOSE)->ech);
 	world_free(w);
 }
 

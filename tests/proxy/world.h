@@ -41,7 +41,7 @@
 /* What is kept of an event. */
 struct note {
 	enum event_kind kind;
-	bool allow;
+	bool allow, ech;
 	enum reason reason, observed;
 	enum door door;
 	uint32_t count;
@@ -97,6 +97,7 @@ static inline void world_record(void *ctx, const struct audit_event *event,
 		n->kind = event->kind;
 		n->allow = event->verdict.allow;
 		n->reason = event->verdict.reason;
+		n->ech = event->ech;
 		n->observed = event->verdict.observed;
 		n->count = event->count;
 		n->ip = event->dst_ip;

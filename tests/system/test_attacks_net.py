@@ -140,16 +140,6 @@ print("tried", n)
     check(not sent, sent)
 
 
-def test_ech_is_said(case):
-    """The outer name decides; the log says that there may be an inner one."""
-    run = attack(case, r"""
-say(("allowed.test", 443), record(client_hello(sni(b"allowed.test"), ext(0xfe0d, b"\0" * 40))), timeout=1)
-say(("allowed.test", 443), record(client_hello(sni(b"evilcdn.test"), ext(0xfe0d, b"\0" * 40))), timeout=1)
-""", proxy=False)
-    text = json.dumps(run.records)
-    check("ech" in text and run.denied("name_mismatch"), run)
-
-
 # -- HTTP -------------------------------------------------------------------
 
 
