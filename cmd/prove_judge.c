@@ -156,8 +156,9 @@ static bool wants_record(const struct prove_result *r)
 /* Those that say most come first, so that none takes another's. */
 static unsigned rank(const struct prove_trace *trace)
 {
-	return (trace->ip.len ? 0 : 2) + (trace->port ? 0 : 1) -
-	       (*trace->host && *trace->reason ? 1 : 0);
+	if (*trace->host || (trace->ip.len && trace->port))
+		return 0;
+	return trace->port ? 1 : trace->ip.len ? 2 : 3;
 }
 
 /* How many are missing. */

@@ -10,11 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_packet.h>
+#include <linux/ip.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
 #include <net/ethernet.h>
 #include <net/if.h>
-#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <string.h>
