@@ -162,7 +162,7 @@ int prove_connect(const struct ip *ip, uint16_t port, int ms);
  * its length, or -errno (-EAGAIN: none came). */
 ssize_t prove_exchange(const struct ip *ip, uint16_t port, uint16_t from,
 		       const void *data, size_t len, void *answer, size_t cap);
-/* What comes until the end of the stream, @ms of silence, or @cap. A reset is
+/* What comes within @ms, and what follows it at once, at most @cap. A reset is
  * an end. */
 size_t prove_read(int fd, void *buf, size_t cap, int ms);
 

@@ -111,6 +111,9 @@ static void ask_tcp(struct prove_try *t, const struct ip *at, uint16_t port,
 		prove_saw_error(t, who, fd);
 		return;
 	}
+	/* The gate takes connections to anybody's port 53, and to no other. */
+	if (port != 53)
+		prove_saw(t, PROVE_OUT, "connected to %s port %u", who, port);
 	data[0] = (uint8_t)(len >> 8);
 	data[1] = (uint8_t)len;
 	memcpy(data + 2, query, len);
@@ -208,6 +211,7 @@ static void update(struct prove_try *t)
 	uint8_t query[512];
 
 	prove_name(t, t->attack->id, name);
+	prove_expect_host(t, ".", "malformed");
 	if (has_gateway(t))
 		ask_udp(t, &t->task->gateway, 53, query,
 			make_query(name, 6, CLASS_IN, OPCODE_UPDATE, query));

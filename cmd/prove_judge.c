@@ -121,11 +121,13 @@ static void read_refusals(struct refusals *all, const char *log)
 
 /* --- finding -------------------------------------------------------------- */
 
+/* What came by an IPv6 socket is an IPv4 packet; a request may still be of
+ * either. */
 static bool same_ip(const struct ip *a, const struct ip *b)
 {
-	struct ip x = ip_embedded(a), y = ip_embedded(b);
+	struct ip inner = ip_embedded(b);
 
-	return ip_equal(&x, &y);
+	return ip_equal(a, b) || ip_equal(a, &inner);
 }
 
 static bool fits(const struct refusal *r, const struct prove_trace *trace)

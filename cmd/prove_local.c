@@ -204,10 +204,13 @@ static void vsock(struct prove_try *t)
 	const struct timeval limit = { .tv_usec = 500000 };
 	AUTO_FD int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	if (fd < 0) {
+		prove_saw_error(t, "AF_VSOCK", -errno);
+		return;
+	}
 	setsockopt(fd, AF_VSOCK, SO_VM_SOCKETS_CONNECT_TIMEOUT, &limit,
 		   sizeof(limit));
-	if (fd >= 0 &&
-	    connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0)
+	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0)
 		prove_saw(t, PROVE_OUT, "connected to the hypervisor's host");
 	else
 		prove_saw(t, PROVE_UNABLE, "AF_VSOCK: %s", strerror(errno));

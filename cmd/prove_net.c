@@ -175,9 +175,13 @@ static void transport(struct prove_try *t)
 	char byte;
 
 	prove_expect(t, &ip, 0);
+	if (fd < 0) {
+		prove_saw_error(t, t->attack->text, -errno);
+		return;
+	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (fd < 0 || connect(fd, &to.sa, len) < 0 || send(fd, "x", 1, 0) < 0 ||
+	if (connect(fd, &to.sa, len) < 0 || send(fd, "x", 1, 0) < 0 ||
 	    recv(fd, &byte, 1, 0) < 0)
 		prove_saw_error(t, t->attack->text, -errno);
 	else

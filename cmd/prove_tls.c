@@ -105,12 +105,22 @@ static void connect_address(struct prove_try *t)
 /* Loopback of the machine, where we listen, in another spelling. */
 static void connect_spelling(struct prove_try *t)
 {
-	struct prove_trace *trace = &t->result->trace;
 	uint16_t port = t->task->witnesses ? t->task->witness[0].port : 8400;
+	const char *text = t->attack->text;
+	char host[80];
+	struct ip ip;
 
-	trace->set = true;
-	trace->port = port;
-	try_connect(t, t->attack->text, port);
+	/* What is no plain address is recorded as it came. */
+	snprintf(host, sizeof(host), "%s", text + (*text == '['));
+	host[strcspn(host, "]")] = '\0';
+	if (ip_parse(host, &ip)) {
+		prove_expect(t, &ip, port);
+	} else {
+		if (strcmp(host, "localhost") != 0)
+			snprintf(host, sizeof(host), "%s:%u", text, port);
+		prove_expect_host(t, host, "");
+	}
+	try_connect(t, text, port);
 }
 
 static void connect_machine(struct prove_try *t)
@@ -233,10 +243,19 @@ static void socks_address(struct prove_try *t)
 /* .number: BIND, UDP ASSOCIATE. */
 static void socks_command(struct prove_try *t)
 {
-	const uint8_t target[] = {
-		(uint8_t)t->attack->number, 0, 1, 9, 9, 9, 9, 32, 211
-	};
+	const uint16_t port = (uint16_t)(8401 + t->attack->number);
+	const uint8_t target[] = { (uint8_t)t->attack->number,
+				   0,
+				   1,
+				   9,
+				   9,
+				   9,
+				   9,
+				   (uint8_t)(port >> 8),
+				   (uint8_t)port };
+	struct ip ip = prove_ip("9.9.9.9");
 
+	prove_expect(t, &ip, port);
 	socks(t, target, sizeof(target));
 }
 

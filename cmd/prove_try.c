@@ -15,6 +15,7 @@
 
 /* A refusal comes at once. */
 #define ANSWER_MS 400
+#define MORE_MS	  30 /* the rest of an answer */
 
 void prove_saw(struct prove_try *t, enum prove_seen seen, const char *format,
 	       ...)
@@ -170,6 +171,7 @@ size_t prove_read(int fd, void *buf, size_t cap, int ms)
 		if (n <= 0)
 			break;
 		len += (size_t)n;
+		ms = ms < MORE_MS ? ms : MORE_MS;
 	}
 	return len;
 }
