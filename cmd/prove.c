@@ -51,7 +51,7 @@ static const struct option table[] = {
 
 static const char help_text[] =
 	"usage: sallyport prove [OPTION]...\n"
-	"       sallyport prove --netns NAME|PATH [--watch LOG] [OPTION]...\n"
+	"       sallyport prove --netns PATH [--watch DIR] [OPTION]...\n"
 	"       sallyport prove --guard [OPTION]...\n\n"
 	"Attacks a boundary from inside, and says what got out. Needs nothing "
 	"outside:\nwhat is answered, goes another way, reaches a listener of "
@@ -60,10 +60,11 @@ static const char help_text[] =
 	"result.\n\n";
 
 static const char more_text[] =
-	"  --netns NAME|PATH a network namespace that is there: in /run/netns, "
-	"or of a\n"
-	"                    sandbox of the daemon; needs root\n"
-	"  --watch LOG       with it: the log of that sandbox's session, in "
+	"  --netns PATH      a network namespace that is there: a path, a name "
+	"in\n"
+	"                    /run/netns, or a sandbox of the daemon; needs "
+	"root\n"
+	"  --watch DIR       with it: the log of that sandbox's session, in "
 	"which each\n"
 	"                    refusal has to be\n"
 	"  --guard           this machine, which is guarded; needs root\n"

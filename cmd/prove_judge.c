@@ -155,6 +155,12 @@ static bool wants_record(const struct prove_result *r)
 	       (r->seen == PROVE_REFUSED || r->seen == PROVE_SILENT);
 }
 
+/* What our own kernel refused may have been refused by the guard's rules. */
+static bool may_have_record(const struct prove_result *r)
+{
+	return wants_record(r) || (r->trace.set && r->seen == PROVE_UNABLE);
+}
+
 /* Those that say most come first, so that none takes another's. */
 static unsigned rank(const struct prove_trace *trace)
 {
@@ -173,10 +179,10 @@ static size_t match(const struct prove_sheet *sheet, size_t n,
 		for (size_t i = 0; i < n; i++) {
 			const struct prove_result *r = &sheet->result[i];
 
-			if (!wants_record(r) || rank(&r->trace) != pass)
+			if (!may_have_record(r) || rank(&r->trace) != pass)
 				continue;
 			found[i] = find(all, &r->trace);
-			missing += !found[i];
+			missing += !found[i] && wants_record(r);
 		}
 	return missing;
 }
@@ -234,7 +240,7 @@ static void judge_one(const struct prove_result *r, bool found,
 {
 	const bool wanted = evidence->log && wants_record(r);
 
-	*j = (struct prove_judged){ .recorded = wanted && found };
+	*j = (struct prove_judged){ .recorded = found };
 	if (is_allowed(evidence->policy, &r->trace) && !found)
 		say(j, ATTACK_SKIPPED, "the policy allows it", "");
 	else if (r->seen == PROVE_OUT)
