@@ -206,6 +206,9 @@ static bool attacks_ok(const struct msg *msg)
 		return false;
 	for (size_t i = 0; i < msg->attacks.n; i++)
 		if (!TEXT_OK(msg->attacks.at[i].name) ||
+		    msg->attacks.at[i].name[strspn(msg->attacks.at[i].name,
+						   "abcdefghijklmnopqrstuvwxyz"
+						   "0123456789-")] ||
 		    msg->attacks.at[i].result >= ATTACK_RESULTS)
 			return false;
 	return true;

@@ -10,7 +10,8 @@
  *	prove_print.c	the table, and JSON
  *	prove_inside.c	runs the attacks
  *	prove_try.c	what they are made of
- *	prove_net.c, prove_dns.c, prove_tls.c, prove_local.c: the attacks
+ *	prove_net.c, prove_route.c, prove_dns.c, prove_proxy.c, prove_tls.c,
+ *	prove_unix.c, prove_local.c: the attacks
  *
  * The attacker is this same binary, executed in the place of a command, before
  * anything that is not ours has run there. What it finds goes into a sheet of
@@ -134,7 +135,8 @@ struct prove_group {
 	const struct prove_attack *at;
 	size_t n;
 };
-extern const struct prove_group prove_net, prove_dns, prove_tls, prove_local;
+extern const struct prove_group prove_net, prove_route, prove_dns, prove_proxy,
+	prove_tls, prove_unix, prove_local;
 
 /* The @i-th of all of them; NULL past the end. */
 const struct prove_attack *prove_attack(size_t i);
@@ -165,6 +167,17 @@ ssize_t prove_exchange(const struct ip *ip, uint16_t port, uint16_t from,
 /* What comes within @ms, and what follows it at once, at most @cap. A reset is
  * an end. */
 size_t prove_read(int fd, void *buf, size_t cap, int ms);
+
+/* A connection, and a datagram of @len bytes, that must not get there: from
+ * port
+ * @from unless 0. Both expect a record. */
+void prove_tcp(struct prove_try *t, const struct ip *ip, uint16_t port);
+void prove_udp(struct prove_try *t, const struct ip *ip, uint16_t port,
+	       uint16_t from, size_t len);
+#define PROVE_MESSAGE_LEN 38
+extern const char prove_message[PROVE_MESSAGE_LEN];
+/* "HTTP/1.1 403 Forbidden": 403; 0 if @reply is no such thing. */
+int prove_http_status(const char *reply);
 
 /* --- outside -------------------------------------------------------------- */
 

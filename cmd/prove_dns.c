@@ -61,7 +61,7 @@ static void judge(struct prove_try *t, const char *who, const uint8_t *answer,
 		  size_t len)
 {
 	unsigned code = len > 3 ? answer[3] & 15 : 0;
-	unsigned records = len > 7 ? answer[6] << 8 | answer[7] : 0;
+	unsigned records = len > 7 ? (unsigned)answer[6] << 8 | answer[7] : 0;
 
 	if (len < 12)
 		prove_saw(t, PROVE_OUT, "%s answered what is no DNS", who);

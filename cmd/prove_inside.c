@@ -28,7 +28,8 @@ const char *const prove_namespaces[PROVE_NAMESPACES] = { "net", "pid",	"mnt",
 const struct prove_attack *prove_attack(size_t i)
 {
 	static const struct prove_group *const groups[] = {
-		&prove_net, &prove_dns, &prove_tls, &prove_local
+		&prove_net, &prove_route, &prove_dns,  &prove_proxy,
+		&prove_tls, &prove_unix,  &prove_local
 	};
 
 	for (size_t g = 0; g < ARRAY_SIZE(groups); g++) {

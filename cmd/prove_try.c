@@ -14,8 +14,12 @@
 #include "cmd/prove.h"
 
 /* A refusal comes at once. */
-#define ANSWER_MS 400
-#define MORE_MS	  30 /* the rest of an answer */
+#define CONNECT_MS 700
+#define ANSWER_MS  400
+#define MORE_MS	   30 /* the rest of an answer */
+
+const char prove_message[PROVE_MESSAGE_LEN] =
+	"sallyport prove: this must not arrive";
 
 void prove_saw(struct prove_try *t, enum prove_seen seen, const char *format,
 	       ...)
@@ -174,4 +178,41 @@ size_t prove_read(int fd, void *buf, size_t cap, int ms)
 		ms = ms < MORE_MS ? ms : MORE_MS;
 	}
 	return len;
+}
+
+void prove_tcp(struct prove_try *t, const struct ip *ip, uint16_t port)
+{
+	char text[IP_TEXT_MAX];
+	AUTO_FD int fd = prove_connect(ip, port, CONNECT_MS);
+
+	prove_expect(t, ip, port);
+	ip_format(ip, text);
+	if (fd >= 0)
+		prove_saw(t, PROVE_OUT, "connected to %s port %u", text, port);
+	else
+		prove_saw_error(t, text, fd);
+}
+
+void prove_udp(struct prove_try *t, const struct ip *ip, uint16_t port,
+	       uint16_t from, size_t len)
+{
+	char text[IP_TEXT_MAX], data[4000] = "", answer[512];
+	ssize_t n;
+
+	memcpy(data, prove_message, PROVE_MESSAGE_LEN);
+	prove_expect(t, ip, port);
+	ip_format(ip, text);
+	n = prove_exchange(ip, port, from, data, len, answer, sizeof(answer));
+	if (n >= 0)
+		prove_saw(t, PROVE_OUT, "%s port %u answered", text, port);
+	else
+		prove_saw_error(t, text, (int)n);
+}
+
+int prove_http_status(const char *reply)
+{
+	int status = 0;
+
+	(void)sscanf(reply, "HTTP/1.%*d %d", &status);
+	return status;
 }

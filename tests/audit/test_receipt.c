@@ -156,7 +156,7 @@ static void test_attacks(void **state)
 		.duration_ms = 1700,
 		.at = { { "tcp", ATTACK_HELD },
 			{ "udp", ATTACK_GOT_OUT },
-			{ "dns-\"label", ATTACK_HELD } },
+			{ "dns-label", ATTACK_HELD } },
 	};
 	struct receipt receipt = sample();
 	json_t *statement;
@@ -172,7 +172,7 @@ static void test_attacks(void **state)
 	const json_t *results = in(p, "attacks", "results");
 	assert_int_equal(json_object_size(results), 3);
 	assert_string_equal(text(results, "udp", NULL), "got_out");
-	assert_string_equal(text(results, "dns-\"label", NULL), "held");
+	assert_string_equal(text(results, "dns-label", NULL), "held");
 	json_decref(statement);
 	attacks.n = 0;
 	p = read_back(&receipt, &statement);
