@@ -281,7 +281,6 @@ static void proc_leaks(struct prove_try *t)
 
 static void control_memory(struct prove_try *t)
 {
-	AUTO_FD int fd = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char path[64];
 	struct stat st;
 
