@@ -33,7 +33,10 @@ int exec_main(int argc, char **argv);
 int rm_main(int argc, char **argv);
 int status_main(int argc, char **argv);
 int policy_main(int argc, char **argv);
+int prove_main(int argc, char **argv);
 
+/* In a sandbox, by `prove`. */
+int prove_inside_main(int argc, char **argv);
 /* Children, started by launch/child.h. */
 int keeper_main(int argc, char **argv);
 /* Started by systemd; see cmd/builder.c. */

@@ -351,6 +351,9 @@ static int obey(struct ledger *ledger, struct msg *msg)
 		log->has_end = true;
 		log->end = msg->ledger_end;
 		return 1;
+	case MSG_LEDGER_ATTACKS:
+		log->attacks = msg->attacks;
+		return 1;
 	case MSG_LEDGER_SUMS:
 		r = ledger_log_tell(log);
 		return r < 0 ? r : 1;

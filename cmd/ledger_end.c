@@ -144,6 +144,7 @@ static int make_receipt(const struct ledger_log *log, char **ret_line,
 	const struct key *key = seal_key(log->seal);
 	struct receipt receipt = {
 		.sums = &log->tally.sums,
+		.attacks = &log->attacks,
 		.records = log->sequence,
 		.parts = log->parts + 1,
 		.first_checkpoint = seal_first(log->seal),

@@ -39,6 +39,7 @@ struct ledger_log {
 	bool has_end;
 	struct msg_ledger_end end;
 	uint64_t unreported; /* packets, then */
+	struct attacks attacks;
 
 	uint32_t parts; /* full ones */
 	bool asked;	/* for the next */

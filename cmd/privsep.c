@@ -200,6 +200,20 @@ static bool keep_ended_ok(const struct msg *msg)
 	       msg->keep_ended.receipt <= 1 && msg->keep_ended.whole <= 1;
 }
 
+static bool attacks_ok(const struct msg *msg)
+{
+	if (msg->attacks.n > ATTACKS_MAX)
+		return false;
+	for (size_t i = 0; i < msg->attacks.n; i++)
+		if (!TEXT_OK(msg->attacks.at[i].name) ||
+		    msg->attacks.at[i].name[strspn(msg->attacks.at[i].name,
+						   "abcdefghijklmnopqrstuvwxyz"
+						   "0123456789-")] ||
+		    msg->attacks.at[i].result >= ATTACK_RESULTS)
+			return false;
+	return true;
+}
+
 static const struct msg_spec {
 	bool known;
 	bool fd;
@@ -225,6 +239,8 @@ static const struct msg_spec {
 	[MSG_LEDGER_READY] = { true, false, 0, NULL },
 	[MSG_TALLY_ROW] = { true, false, sizeof(struct tally_row),
 			    tally_row_ok },
+	[MSG_LEDGER_ATTACKS] = { true, false, sizeof(struct attacks),
+				 attacks_ok },
 	[MSG_LEDGER_SUMS] = { true, false, 0, NULL },
 	[MSG_LEDGER_SUMS_ARE] = { true, false, sizeof(struct msg_ledger_sums),
 				  NULL },

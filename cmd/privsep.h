@@ -8,6 +8,7 @@
 #define CMD_PRIVSEP_H
 
 #include "audit/checkpoint.h"
+#include "audit/receipt.h"
 #include "audit/tally.h"
 #include "base/addr.h"
 #include "base/sock.h"
@@ -71,6 +72,7 @@ enum msg_type {
 	MSG_KEEP_ENDED,	 /* struct msg_keep_ended: the last word */
 	/* warden -> ledger, at any time, and its answer */
 	MSG_LEDGER_SUMS,
+	MSG_LEDGER_ATTACKS,  /* struct attacks: what `prove` found; no answer */
 	MSG_LEDGER_SUMS_ARE, /* struct msg_ledger_sums */
 	MSG_TYPE_COUNT
 };
@@ -309,6 +311,7 @@ struct msg {
 		struct msg_ledger_link ledger_link;
 		struct msg_ledger_part ledger_part;
 		struct msg_ledger_end ledger_end;
+		struct attacks attacks;
 		struct tally_row tally_row;
 		struct msg_tally_done tally_done;
 		struct msg_ledger_sums ledger_sums;

@@ -23,6 +23,7 @@
 #include "cmd/gateway.h"
 #include "cmd/options.h"
 #include "cmd/reload.h"
+#include "cmd/run.h"
 #include "cmd/run_view.h"
 #include "cmd/session.h"
 #include "cmd/summary.h"
@@ -256,14 +257,13 @@ static void release(struct run *run)
 	options_free(&run->options);
 }
 
-int run_main(int argc, char **argv)
+int run_session(const struct options *options, const struct run_hook *hook)
 {
 	static struct run run;
 	char why[512];
 	int status;
 
-	log_init("sallyport", LOG_LEVEL_WARN);
-	options_parse(OPTIONS_RUN, argc, argv, &run.options);
+	run.options = *options;
 	if (run.options.verbose)
 		log_init("sallyport", LOG_LEVEL_INFO);
 	run_view_user(&run.view, &run.options, &run.command.spec);
@@ -289,9 +289,20 @@ int run_main(int argc, char **argv)
 		die(EXIT_SALLYPORT, "gate and ledger: %s", strerror(-status));
 	record_open(&run);
 	watch(&run);
+	if (hook)
+		run.status = hook->ended(hook->arg, &run.warden, run.status);
 	settle_policy(&run);
 	boundary_end(&run.warden);
 	status = finish(&run);
 	release(&run);
 	return status;
+}
+
+int run_main(int argc, char **argv)
+{
+	static struct options options;
+
+	log_init("sallyport", LOG_LEVEL_WARN);
+	options_parse(OPTIONS_RUN, argc, argv, &options);
+	return run_session(&options, NULL);
 }

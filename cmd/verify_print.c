@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "audit/receipt.h"
 #include "cmd/print.h"
 #include "cmd/verify.h"
 
@@ -82,6 +83,38 @@ static const char *of_receipt(const struct verify_result *result, const char *a,
 	return text ? text : "?";
 }
 
+static json_int_t attacks_of(const struct verify_result *result,
+			     enum attack_result which)
+{
+	return json_integer_value(
+		json_object_get(json_object_get(result->receipt, "attacks"),
+				attack_word(which)));
+}
+
+/* Of `sallyport prove`. */
+static void print_attacks(const struct verify_result *result)
+{
+	json_int_t out = attacks_of(result, ATTACK_GOT_OUT);
+
+	if (!json_object_get(result->receipt, "attacks"))
+		return;
+	print_text(stdout, out ? TONE_BAD : TONE_PLAIN,
+		   "  attacks   %lld held, %lld got out, %lld skipped\n",
+		   (long long)attacks_of(result, ATTACK_HELD), (long long)out,
+		   (long long)attacks_of(result, ATTACK_SKIPPED));
+}
+
+static void put_attacks(struct json *j, const struct verify_result *result)
+{
+	if (!json_object_get(result->receipt, "attacks"))
+		return;
+	json_open(j, "attacks", '{');
+	for (unsigned i = 0; i < ATTACK_RESULTS; i++)
+		json_int(j, attack_word((enum attack_result)i),
+			 attacks_of(result, (enum attack_result)i));
+	json_close(j, '}');
+}
+
 static void print_what(const struct verify_command *command,
 		       const struct verify_result *result)
 {
@@ -93,6 +126,7 @@ static void print_what(const struct verify_command *command,
 			   of_receipt(result, "boundary", "kind"),
 			   of_receipt(result, "boundary", "held"),
 			   of_receipt(result, "boundary", "separation"));
+	print_attacks(result);
 	if (*result->policy)
 		print_text(stdout, TONE_PLAIN, "  policy    %s\n",
 			   result->policy);
@@ -227,6 +261,7 @@ static void put_boundary(struct json *j, const struct verify_result *result)
 		json_text(j, names[i],
 			  of_receipt(result, "boundary", names[i]));
 	json_close(j, '}');
+	put_attacks(j, result);
 	json_text(
 		j, "started",
 		json_string_value(json_object_get(result->receipt, "started")));

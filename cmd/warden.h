@@ -110,6 +110,9 @@ int warden_ask_sums(struct warden *warden);
 int warden_forward(struct warden *warden, int listener,
 		   const struct endpoint *at, uint16_t port);
 
+/* What `prove` found, for the receipt. 0 or -errno. */
+int warden_attacks(struct warden *warden, const struct attacks *attacks);
+
 /* A finding of our own, with a text for people. */
 void warden_finding(struct warden *warden, const char *text);
 

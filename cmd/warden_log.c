@@ -42,6 +42,11 @@ int warden_ask_sums(struct warden *w)
 	return msg_send(w->ledger.sock, MSG_LEDGER_SUMS, NULL, -1);
 }
 
+int warden_attacks(struct warden *w, const struct attacks *attacks)
+{
+	return msg_send(w->ledger.sock, MSG_LEDGER_ATTACKS, attacks, -1);
+}
+
 /* 0 or -errno: it makes no sense. */
 static int take_word(struct warden *w, const struct msg *msg)
 {

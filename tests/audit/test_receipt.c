@@ -148,6 +148,38 @@ static void test_members(void **state)
 	json_decref(statement);
 }
 
+/* Of `prove`: counted, and each by its name; in other sessions not at all. */
+static void test_attacks(void **state)
+{
+	static struct attacks attacks = {
+		.n = 3,
+		.duration_ms = 1700,
+		.at = { { "tcp", ATTACK_HELD },
+			{ "udp", ATTACK_GOT_OUT },
+			{ "dns-label", ATTACK_HELD } },
+	};
+	struct receipt receipt = sample();
+	json_t *statement;
+
+	(void)state;
+	memset(&sums, 0, sizeof(sums));
+	receipt.attacks = &attacks;
+	const json_t *p = read_back(&receipt, &statement);
+	assert_int_equal(number(p, "attacks", "held"), 2);
+	assert_int_equal(number(p, "attacks", "got_out"), 1);
+	assert_int_equal(number(p, "attacks", "skipped"), 0);
+	assert_int_equal(number(p, "attacks", "duration_ms"), 1700);
+	const json_t *results = in(p, "attacks", "results");
+	assert_int_equal(json_object_size(results), 3);
+	assert_string_equal(text(results, "udp", NULL), "got_out");
+	assert_string_equal(text(results, "dns-label", NULL), "held");
+	json_decref(statement);
+	attacks.n = 0;
+	p = read_back(&receipt, &statement);
+	assert_null(in(p, "attacks", NULL));
+	json_decref(statement);
+}
+
 /* The first of a kind are quoted, all are counted; hostile text stays text. */
 static void test_notes(void **state)
 {
@@ -237,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_members),
+		cmocka_unit_test(test_attacks),
 		cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_large),
 	};

@@ -34,6 +34,7 @@ static const struct {
 	{ MSG_LEDGER_FINISH, 0, false },
 	{ MSG_LEDGER_READY, 0, false },
 	{ MSG_TALLY_ROW, sizeof(struct tally_row), false },
+	{ MSG_LEDGER_ATTACKS, sizeof(struct attacks), false },
 	{ MSG_TALLY_DONE, sizeof(struct msg_tally_done), false },
 	{ MSG_GATE_START, sizeof(struct msg_gate_start), false },
 	{ MSG_GATE_LEDGER, 0, true },

@@ -17,6 +17,7 @@ BUILD, VERSION = os.path.abspath(sys.argv[1]), sys.argv[2]
 EXPECTED = """
 usr/bin/sallyport
 usr/share/man/man1/sallyport.1.gz
+usr/share/man/man1/sallyport-prove.1.gz
 usr/share/man/man5/sallyport-policy.5.gz
 usr/share/man/man5/sallyport-log.5.gz
 usr/share/bash-completion/completions/sallyport
