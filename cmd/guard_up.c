@@ -29,6 +29,7 @@
 #include "cmd/summary.h"
 #include "cmd/warden.h"
 #include "dns/lease.h"
+#include "launch/isolate.h"
 
 #define PROXY_PORT 3128
 
@@ -255,7 +256,8 @@ static void start_gate(struct guard *g)
 	snprintf(detail, sizeof(detail), "guard; %spolicy %s",
 		 g->raw ? "CAP_NET_RAW is in reach, and so AF_XDP; " : "",
 		 g->session.policy_text);
-	w->root = w->bare = true;
+	w->root = true;
+	w->bare = !isolate_has_own_root();
 	w->bundle = &g->options.bundle;
 	w->policy = g->session.policy;
 	w->boundary = "in-container";

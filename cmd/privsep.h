@@ -83,7 +83,7 @@ struct msg_ledger_start {
 	char boundary[16]; /* "netns", "external", "in-container" */
 	uint32_t uid, gid; /* to become; 0: keep */
 	/* What is said of the session in its receipt. */
-	char separation[16];	 /* "uid", "namespace" */
+	char separation[16];	 /* "uid", "uid-chroot", "namespace" */
 	char ruleset_digest[65]; /* as read back; "" under `serve` */
 	char command[128];	 /* cut; "" under `serve` */
 	char policy_files[512];	 /* for people */

@@ -20,6 +20,7 @@
 #include "cmd/session.h"
 #include "cmd/summary.h"
 #include "cmd/warden.h"
+#include "launch/isolate.h"
 #include "launch/userns.h"
 
 struct serve {
@@ -136,6 +137,7 @@ static void start(struct serve *serve)
 	snprintf(detail, sizeof(detail), "serve; policy %s",
 		 serve->session.policy_text);
 	w->root = serve->root;
+	w->bare = serve->root && !isolate_has_own_root();
 	w->bundle = &serve->options.bundle;
 	w->policy = serve->session.policy;
 	w->boundary = "external";

@@ -68,10 +68,8 @@ static int lease_memfd(void)
 
 static int spawn(struct warden *w, const char *role, struct child *ret)
 {
-	int err = child_spawn(role, !w->root, ret);
-
-	return err == -EPERM && w->root && w->bare ? child_spawn_bare(role, ret)
-						   : err;
+	return w->bare ? child_spawn_bare(role, ret)
+		       : child_spawn(role, !w->root, ret);
 }
 
 int warden_start(struct warden *w)

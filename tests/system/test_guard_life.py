@@ -276,7 +276,7 @@ def test_like_in_a_container(case):
         word, _ = attempt(case, "udp", EVIL, 443, uid=0)
         check(word.startswith("refused"), word)
     boundary = guard.verified()
-    check(boundary["separation"] == "uid", boundary)
+    check(boundary["separation"] == "uid-chroot", boundary)
     check("sys_admin" not in CONTAINER)
     check(not seen_at_evil(case))
 
