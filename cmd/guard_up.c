@@ -94,11 +94,15 @@ static void take_lock(struct guard *g)
 
 static void check_names(struct guard *g)
 {
-	char why[300];
+	struct upstream_instead *instead = &g->warden.instead;
+	char why[400];
 
-	if (guard_find_resolvers(g->session.policy, &g->state.spec, why,
-				 sizeof(why)))
-		die(EXIT_SALLYPORT, "%s", why);
+	for (size_t i = 0; i < g->options.upstreams; i++)
+		instead->servers.server[instead->servers.count++] =
+			g->options.upstream[i];
+	if (guard_find_resolvers(g->session.policy, &g->state.spec, instead,
+				 why, sizeof(why)))
+		give_up(g, why);
 }
 
 /* Names get addresses that are nowhere; what goes there has to be routed before

@@ -13,6 +13,7 @@
 
 #define OPTION_CLIENTS_MAX 32
 #define OPTION_PUBLISH_MAX 32
+#define OPTION_UPSTREAMS_MAX 8
 
 /* [ADDR:]PORT:PORT, of --publish. */
 struct publish_option {
@@ -34,7 +35,10 @@ struct options {
 	struct cidr client[OPTION_CLIENTS_MAX];
 	size_t clients;
 
-	bool foreground; /* guard up; it has .proxy too */
+	/* guard up; it has .proxy too */
+	bool foreground;
+	struct endpoint upstream[OPTION_UPSTREAMS_MAX];
+	size_t upstreams;
 };
 
 enum options_for { OPTIONS_RUN, OPTIONS_SERVE, OPTIONS_GUARD };

@@ -293,7 +293,7 @@ static void on_resolv_time(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	upstream_servers(w->policy, &servers);
+	upstream_servers(w->policy, &w->instead, &servers);
 	if (memcmp(&servers, &w->servers, sizeof(servers)) == 0 ||
 	    w->gate.sock < 0)
 		return;

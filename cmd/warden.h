@@ -11,6 +11,7 @@
 
 #include "cmd/gateway.h"
 #include "cmd/privsep.h"
+#include "cmd/upstream.h"
 #include "cmd/warden_boundary.h"
 #include "launch/child.h"
 #include "policy/bundle.h"
@@ -51,6 +52,7 @@ struct warden {
 	int socket[GATE_SOCKET_COUNT];		  /* for the gate; -1: none */
 	struct ip answer;
 	struct msg_gate_uplink clients;
+	struct upstream_instead instead;
 	/* Of an earlier session of the same sandbox (cmd/sandbox_file.h), of
 	 * the right size; taken. 0: a new one, in memory. */
 	int lease_file;

@@ -172,7 +172,7 @@ static int give_network(struct warden *w)
 
 	if (err)
 		return err;
-	upstream_servers(w->policy, &w->servers);
+	upstream_servers(w->policy, &w->instead, &w->servers);
 	if ((err = msg_send(w->gate.sock, MSG_GATE_UPLINK, &uplink, -1)))
 		return err;
 	return msg_send(w->gate.sock, MSG_GATE_SERVERS, &w->servers, -1);

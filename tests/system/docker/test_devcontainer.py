@@ -228,25 +228,24 @@ def test_restart(case):
 
 
 def test_resolvers(case):
-    """Docker's own resolver may ask from inside the container, and so in a
-    circle: whom it asks, newer engines say in resolv.conf; where nobody says
-    it, the message does."""
-    name = case.container()
-    case.set(name, DNS="")
-    done = case.firewall(name)
-    assert done.returncode == 1 and "option dns" in done.stderr, done
-    for line, works in ((f"# ExtServers: [{DNS}]", True),
-                        (f"# ExtServers: [host({DNS})]", False)):
-        name = case.container()
+    """Docker's own resolver asks from inside the container where the machine's
+    is not on loopback: the gate then asks whom that asks, all of them, and
+    follows nobody into a circle. Where it asks from the machine, the gate asks
+    it."""
+    for network, resolv in (("dev", f"nameserver {EVIL}\nnameserver {DNS}\n"),
+                            ("dev", "nameserver 127.0.0.53\n"),
+                            ("bridge", f"nameserver {DNS}\n")):
+        case.lab.resolv(resolv)
+        name = case.container("--network", network)
         case.set(name, DNS="")
-        case.sh(name, f"echo '{line}' >>/etc/resolv.conf", "0")
         done = case.firewall(name)
-        assert (done.returncode == 0) == works, (line, done)
-    # On the engine's own network there is none of it.
-    name = case.container("--network", "bridge")
-    case.set(name, DNS="")
-    done = case.firewall(name)
-    assert done.returncode == 0, done
+        assert done.returncode == 0, (network, resolv, done)
+        case.held(name)
+        assert not case.lab.asked("secret.tunnel.test")
+        got = case.sh(name, "timeout 5 nslookup secret.tunnel.test")
+        assert got.returncode and not case.lab.asked("secret.tunnel.test"), got
+        case.docker.run("rm", "-f", name)
+    case.lab.resolv(f"nameserver {DNS}\n")
 
 
 def test_install(case):
