@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/random.h>
@@ -57,6 +58,7 @@
 struct probe {
 	struct nft *nft;
 	int log, ask;
+	bool loaded; /* the table is ours */
 	uint16_t group;
 	uint8_t label[LABEL];
 	struct endpoint *found;
@@ -209,7 +211,10 @@ static int open_rule(struct probe *p)
 		return err;
 	err = load(p, true);
 	/* Before Linux 5.12 no table has an owner. */
-	return err == -EOPNOTSUPP || err == -EINVAL ? load(p, false) : err;
+	if (err == -EOPNOTSUPP || err == -EINVAL)
+		err = load(p, false);
+	p->loaded = err == 0;
+	return err;
 }
 
 /* --- the question -------------------------------------------------------- */
@@ -332,7 +337,7 @@ int origin_find(const struct ip *resolver, uid_t uid, struct endpoint *ret,
 	if ((err = make_label(&p)) || (err = open_rule(&p)) ||
 	    (err = ask(&p, resolver, uid)) || (err = await(&p)))
 		p.count = 0;
-	if (p.nft)
+	if (p.loaded)
 		drop_table(&p);
 	nft_close(p.nft);
 	close_fd(&p.log);
