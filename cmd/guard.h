@@ -54,8 +54,8 @@ pid_t guard_raw_user(void);
 
 /* guard_names.c. Loopback addresses of name servers, into @spec, and where one
  * of them asks from in here, whom, into @instead, unless that says something
- * already. 0, or -errno and a sentence in @reterr (-EADDRINUSE: one of them is a
- * process in here, which would ask us in turn). */
+ * already. 0, or -errno and a sentence in @reterr (-EADDRINUSE: one of them is
+ * a process in here, which would ask us in turn). */
 int guard_find_resolvers(const struct policy *policy, struct guard_spec *spec,
 			 struct upstream_instead *instead, char *reterr,
 			 size_t cap);

@@ -25,7 +25,7 @@
 /* Docker's own resolver, in each container of a network that has a name. */
 #define DOCKER_RESOLVER 0x7f00000bu
 
-#define UPSTREAM_HINT                                                          \
+#define UPSTREAM_HINT                                                             \
 	"\nSay which name servers the gate shall ask: --upstream ADDRESS, or in " \
 	"the policy\ndns: { upstream: [ADDRESS] }"
 

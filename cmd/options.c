@@ -230,10 +230,9 @@ static void add_upstream(enum options_for which, struct options *o,
 
 	if (o->upstreams == OPTION_UPSTREAMS_MAX)
 		bad(which, "too many --upstream options", NULL);
-	if (!ip_parse(text, &at.ip) &&
-	    !endpoint_parse(text, &at.ip, &at.port))
-		bad(which, "not ADDR or ADDR:PORT (then IPv6 in brackets):",
-		    text);
+	if (!ip_parse(text, &at.ip) && !endpoint_parse(text, &at.ip, &at.port))
+		bad(which,
+		    "not ADDR or ADDR:PORT (then IPv6 in brackets):", text);
 	o->upstream[o->upstreams++] = at;
 }
 

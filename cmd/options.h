@@ -11,8 +11,8 @@
 #include "cmd/policy_file.h"
 #include "policy/services.h"
 
-#define OPTION_CLIENTS_MAX 32
-#define OPTION_PUBLISH_MAX 32
+#define OPTION_CLIENTS_MAX   32
+#define OPTION_PUBLISH_MAX   32
 #define OPTION_UPSTREAMS_MAX 8
 
 /* [ADDR:]PORT:PORT, of --publish. */

@@ -48,12 +48,12 @@
 #define WAIT_MS	  3000
 #define SETTLE_MS 50 /* reports that are on their way when the answer comes */
 
-#define DNS_PORT    53
-#define DNS_HEADER  12
-#define IP_DEST_AT  16
-#define UDP_HEADER  8
-#define LOOPBACK    127
-#define LABEL	    16 /* a length and letters: as much as a register has */
+#define DNS_PORT   53
+#define DNS_HEADER 12
+#define IP_DEST_AT 16
+#define UDP_HEADER 8
+#define LOOPBACK   127
+#define LABEL	   16 /* a length and letters: as much as a register has */
 
 struct probe {
 	struct nft *nft;
@@ -88,8 +88,8 @@ static int make_label(struct probe *p)
 
 static void put_table(struct probe *p, bool owner)
 {
-	struct nlmsghdr *nlh = nft_start(p->nft, NFT_MSG_NEWTABLE,
-					 NLM_F_CREATE | NLM_F_EXCL);
+	struct nlmsghdr *nlh =
+		nft_start(p->nft, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
 
 	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, TABLE);
 	if (owner)

@@ -31,9 +31,9 @@ struct isolate_spec {
 };
 
 /* Whether step 1 can be done in a mount namespace of one's own. Where an engine
- * forbids that (no CAP_SYS_ADMIN, a seccomp or AppArmor profile without mount(2)
- * or pivot_root(2)), child_spawn_bare() is what is left. Tried in a child that
- * ends. */
+ * forbids that (no CAP_SYS_ADMIN, a seccomp or AppArmor profile without
+ * mount(2) or pivot_root(2)), child_spawn_bare() is what is left. Tried in a
+ * child that ends. */
 bool isolate_has_own_root(void);
 
 /* All four, in this order, on the calling (single-threaded) process. 0, or
