@@ -155,7 +155,9 @@ int guard_gateway_open(const struct policy *policy, struct guard_spec *spec,
 				 .sandbox = { -1, -1, -1 },
 				 .rules_watch = -1,
 				 .link_watch = { -1, -1 },
-				 .link = { .ifname = GUARD_FLOWS_OF } };
+				 /* Inbound connections end on loopback. */
+				 .link = { .ifname = GUARD_FLOWS_OF,
+					   .ip = ip_v4(INADDR_LOOPBACK) } };
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		ret->socket[i] = -1;
 	*ret_loaded = false;

@@ -28,6 +28,7 @@ struct guard {
 	struct stay stay;
 	struct gateway gateway;
 	struct guard_state state;
+	int inbound[GUARD_INBOUND_MAX];
 	int lock, ready; /* ready: to who waits for us, or -1 */
 	bool loaded;
 	pid_t raw; /* could send what no rule sees, or 0 */
@@ -107,14 +108,6 @@ static void check_route(void)
 
 /* --- load ---------------------------------------------------------------- */
 
-static uint16_t port_of(int fd)
-{
-	union sockaddr_any sa = { .sa.sa_family = AF_UNSPEC };
-	socklen_t len = sizeof(sa);
-
-	return getsockname(fd, &sa.sa, &len) < 0 ? 0 : port_from_sockaddr(&sa);
-}
-
 static void bind_one(struct guard *g, enum gate_socket which,
 		     const struct endpoint *at, const char *hint)
 {
@@ -128,11 +121,20 @@ static void bind_one(struct guard *g, enum gate_socket which,
 		    at->port, strerror(-fd), hint);
 	g->stay.warden.socket[which] = fd;
 	g->stay.warden.bound[which] =
-		(struct endpoint){ .ip = at->ip, .port = port_of(fd) };
+		(struct endpoint){ .ip = at->ip, .port = guard_port_of(fd) };
 }
 
-/* Opened by root, and so the kernel takes what they send for root's: an answer
- * to a forged address does not leave. */
+static void listen_outside(struct guard *g)
+{
+	const struct options *o = &g->stay.options;
+	const int err = guard_inbound_listen(o->inbound, o->inbounds,
+					     &g->state.spec, g->inbound);
+
+	if (err)
+		die(EXIT_SALLYPORT, "listening for --inbound: %s",
+		    strerror(-err));
+}
+
 static void bind_all(struct guard *g)
 {
 	const struct endpoint any = { .ip = ip_v4(INADDR_LOOPBACK) };
@@ -152,6 +154,8 @@ static void bind_all(struct guard *g)
 	g->state.spec.dns_udp_port = w->bound[GATE_DNS_UDP].port;
 	g->state.spec.dns_tcp_port = w->bound[GATE_DNS_TCP].port;
 	g->state.spec.transparent_port = w->bound[GATE_TRANSPARENT].port;
+	guard_bind_names6(w, &g->state.spec);
+	listen_outside(g);
 	snprintf(g->state.proxy, sizeof(g->state.proxy),
 		 proxy.ip.len == 16 ? "[%s]:%u" : "%s:%u",
 		 ip_format(&proxy.ip, ip), proxy.port);
@@ -235,6 +239,8 @@ static void start_gate(struct guard *g)
 	/* By a socket on loopback come those of this namespace alone. */
 	cidr_parse("0.0.0.0/0", &w->clients.prefix[w->clients.count++]);
 	cidr_parse("::/0", &w->clients.prefix[w->clients.count++]);
+	if (guard_inbound_forward(w, &g->state.spec, g->inbound))
+		give_up(g, "the inbound ports could not be published");
 	if (stay_start(&g->stay,
 		       g->raw ? "CAP_NET_RAW is in reach, and so AF_XDP; " : "",
 		       why, sizeof(why)))

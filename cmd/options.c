@@ -35,6 +35,7 @@ enum option_code {
 	OPT_PUBLISH,
 	OPT_FOREGROUND,
 	OPT_UPSTREAM,
+	OPT_INBOUND,
 };
 
 #define COMMON_OPTIONS                                               \
@@ -70,6 +71,7 @@ static const struct option guard_options[] = {
 	COMMON_OPTIONS,
 	{ "proxy", required_argument, NULL, OPT_PROXY },
 	{ "upstream", required_argument, NULL, OPT_UPSTREAM },
+	{ "inbound", required_argument, NULL, OPT_INBOUND },
 	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
 	{ NULL, 0, NULL, 0 },
 };
@@ -136,7 +138,10 @@ static const char guard_help[] =
 	"  --upstream ADDR[:PORT]\n"
 	"                    a name server to ask instead of those in "
 	"/etc/resolv.conf; may be\n"
-	"                    repeated\n";
+	"                    repeated\n"
+	"  --inbound PORT    connections from outside (IPv4, TCP) go to this port on "
+	"127.0.0.1,\n"
+	"                    recorded; others get no answer; may be repeated\n";
 
 static const struct {
 	const char *name, *help, *more;
@@ -236,6 +241,22 @@ static void add_upstream(enum options_for which, struct options *o,
 	o->upstream[o->upstreams++] = at;
 }
 
+static void add_inbound(enum options_for which, struct options *o,
+			const char *text)
+{
+	char whole[32];
+	struct endpoint at;
+
+	if (o->inbounds == OPTION_INBOUND_MAX)
+		bad(which, "too many --inbound options", NULL);
+	if (strlen(text) > sizeof("65535") - 1)
+		bad(which, "not a port:", text);
+	snprintf(whole, sizeof(whole), "0.0.0.0:%s", text);
+	if (!endpoint_parse(whole, &at.ip, &at.port))
+		bad(which, "not a port:", text);
+	o->inbound[o->inbounds++] = at.port;
+}
+
 static void add_client(enum options_for which, struct options *o,
 		       const char *text)
 {
@@ -293,6 +314,9 @@ static void apply(enum options_for which, struct options *o, int code)
 		break;
 	case OPT_UPSTREAM:
 		add_upstream(which, o, optarg);
+		break;
+	case OPT_INBOUND:
+		add_inbound(which, o, optarg);
 		break;
 	case OPT_PUBLISH:
 		add_publish(which, o, optarg);

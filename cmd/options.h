@@ -14,6 +14,7 @@
 #define OPTION_CLIENTS_MAX   32
 #define OPTION_PUBLISH_MAX   32
 #define OPTION_UPSTREAMS_MAX 8
+#define OPTION_INBOUND_MAX   16
 
 /* [ADDR:]PORT:PORT, of --publish. */
 struct publish_option {
@@ -39,6 +40,8 @@ struct options {
 	bool foreground;
 	struct endpoint upstream[OPTION_UPSTREAMS_MAX];
 	size_t upstreams;
+	uint16_t inbound[OPTION_INBOUND_MAX];
+	size_t inbounds;
 };
 
 enum options_for { OPTIONS_RUN, OPTIONS_SERVE, OPTIONS_GUARD };

@@ -185,6 +185,8 @@ struct msg_gate_sandbox {
 enum gate_socket {
 	GATE_DNS_UDP,
 	GATE_DNS_TCP,
+	GATE_DNS6_UDP, /* once more: on ::1, under `guard` */
+	GATE_DNS6_TCP,
 	GATE_EXPLICIT,
 	GATE_TRANSPARENT,
 	GATE_TLS,

@@ -18,7 +18,6 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -32,6 +31,7 @@
 #include <linux/netfilter/nf_tables.h>
 
 #include "base/cleanup.h"
+#include "base/sock.h"
 #include "firewall/expr.h"
 #include "firewall/nflog.h"
 #include "firewall/nft.h"
@@ -237,18 +237,17 @@ static size_t write_question(const struct probe *p, uint8_t *to)
 	return (size_t)(at - to);
 }
 
-/* A socket is whose it was when it was made. */
 static int socket_of(uid_t uid)
 {
-	int fd, err;
+	int err = sock_make_as(uid);
+	int fd = err ? -1
+		     : socket(AF_INET,
+			      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	(void)setfsuid(uid);
-	if (setfsuid((uid_t)-1) != (int)uid)
-		return -EPERM;
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	err = errno;
-	(void)setfsuid(geteuid());
-	return fd < 0 ? -err : fd;
+	if (!err && fd < 0)
+		err = -errno;
+	(void)sock_make_as(geteuid());
+	return err ? err : fd;
 }
 
 static int ask(struct probe *p, const struct ip *resolver, uid_t uid)
