@@ -31,7 +31,7 @@ struct guard {
 	int inbound[GUARD_INBOUND_MAX];
 	int lock, ready; /* ready: to who waits for us, or -1 */
 	bool loaded;
-	pid_t raw; /* could send what no rule sees, or 0 */
+	pid_t raw; /* has CAP_NET_RAW, or 0 */
 };
 
 /* Where the rules are loaded already, that is how it stays. */
@@ -181,20 +181,14 @@ static void remember(struct guard *g)
 	}
 }
 
-/* What sends by such a socket passes no hook of the kernel's. It takes
- * CAP_NET_RAW. */
-static bool has_xdp(void)
-{
-	AUTO_FD int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
-
-	return fd >= 0 || errno != EAFNOSUPPORT;
-}
-
 /* Packet sockets see neither address nor port: they have a rule of their own,
  * or nobody may have them. */
 static void check_packet_sockets(struct guard *g)
 {
 	const pid_t other = guard_raw_user();
+	/* AF_XDP passes every hook. Who has no right to it here may not see who
+	 * else has. */
+	const int err = guard_gateway_hold(&g->gateway);
 
 	if (!other)
 		return;
@@ -205,13 +199,14 @@ static void check_packet_sockets(struct guard *g)
 		give_up(g, "packets could pass the rules: drop the capability "
 			   "(docker run --cap-drop NET_RAW)");
 	}
-	if (!has_xdp())
-		return;
+	if (err) {
+		log_err("process %d may have CAP_NET_RAW, and AF_XDP can't be "
+			"kept from it: %s",
+			(int)other, strerror(-err));
+		give_up(g, "packets could pass the rules: drop the capability "
+			   "(docker run --cap-drop NET_RAW)");
+	}
 	g->raw = other;
-	log_warn("process %d may have CAP_NET_RAW, with which it could send by "
-		 "AF_XDP, past all rules: drop it (docker run --cap-drop "
-		 "NET_RAW)",
-		 (int)other);
 }
 
 static void load_rules(struct guard *g)
@@ -242,7 +237,8 @@ static void start_gate(struct guard *g)
 	if (guard_inbound_forward(w, &g->state.spec, g->inbound))
 		give_up(g, "the inbound ports could not be published");
 	if (stay_start(&g->stay,
-		       g->raw ? "CAP_NET_RAW is in reach, and so AF_XDP; " : "",
+		       g->raw ? "CAP_NET_RAW is in reach, AF_XDP is taken; "
+			      : "",
 		       why, sizeof(why)))
 		give_up(g, why);
 }
