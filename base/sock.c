@@ -9,6 +9,7 @@
 #include <linux/netfilter_ipv4.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/fsuid.h>
 
 #include "base/cleanup.h"
 
@@ -150,6 +151,13 @@ int sock_listen_tcp(const struct ip *ip, uint16_t port, bool transparent)
 int sock_bind_udp(const struct ip *ip, uint16_t port, bool transparent)
 {
 	return open_bound(SOCK_DGRAM, ip, port, transparent);
+}
+
+int sock_make_as(uid_t uid)
+{
+	(void)setfsuid(uid);
+	/* It does not say itself whether it did. */
+	return setfsuid((uid_t)-1) == (int)uid ? 0 : -EPERM;
 }
 
 int sock_nonblock(int fd)

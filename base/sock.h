@@ -31,6 +31,11 @@ int sock_listen_tcp(const struct ip *ip, uint16_t port, bool transparent);
 /* The same for UDP, with IP_PKTINFO and IP_RECVORIGDSTADDR. */
 int sock_bind_udp(const struct ip *ip, uint16_t port, bool transparent);
 
+/* Sockets that this thread makes from now on are @uid's, as rules about who
+ * sends (skuid) see it. Back with the own uid. 0, or -EPERM and nothing is
+ * changed. */
+int sock_make_as(uid_t uid);
+
 int sock_nonblock(int fd);
 
 /* The interface by which the SYN of an accepted connection came in, as an index

@@ -137,22 +137,24 @@ static void take_listener(struct gate *gate, enum listener_kind kind, int fd)
 	gate->listeners++;
 }
 
-static void take_dns(struct gate *gate)
+static void take_dns(struct gate *gate, struct gate_dns *dns)
 {
 	int err;
 
-	if (gate->dns_udp < 0 || gate->dns_tcp < 0)
+	if (dns->udp < 0 || dns->tcp < 0)
 		return;
-	err = dns_server_new(gate->base, gate->dns_udp, gate->dns_tcp,
-			     &gate->services, &gate->dns);
+	err = dns_server_new(gate->base, dns->udp, dns->tcp, &gate->services,
+			     &dns->server);
 	if (err)
 		fail("dns", err);
-	gate->dns_udp = gate->dns_tcp = -1;
+	dns->udp = dns->tcp = -1;
 }
 
 static void take_socket(struct gate *gate, const struct msg_gate_socket *msg,
 			int fd)
 {
+	struct gate_dns *dns = &gate->dns[msg->socket == GATE_DNS6_UDP ||
+					  msg->socket == GATE_DNS6_TCP];
 	int err;
 
 	/* Where the sandbox has an interface of its own, our listeners are in a
@@ -162,11 +164,13 @@ static void take_socket(struct gate *gate, const struct msg_gate_socket *msg,
 		gate->self[gate->selves++] = msg->bound;
 	switch ((enum gate_socket)msg->socket) {
 	case GATE_DNS_UDP:
-		gate->dns_udp = fd;
-		return take_dns(gate);
+	case GATE_DNS6_UDP:
+		dns->udp = fd;
+		return take_dns(gate, dns);
 	case GATE_DNS_TCP:
-		gate->dns_tcp = fd;
-		return take_dns(gate);
+	case GATE_DNS6_TCP:
+		dns->tcp = fd;
+		return take_dns(gate, dns);
 	case GATE_EXPLICIT:
 		return take_listener(gate, LISTENER_EXPLICIT, fd);
 	case GATE_TRANSPARENT:
@@ -310,7 +314,8 @@ static void drain(struct gate *gate)
 	while (gate->listeners)
 		listener_free(gate->listener[--gate->listeners]);
 	gate_forwards_free(gate);
-	dns_server_free(gate->dns);
+	for (size_t i = 0; i < ARRAY_SIZE(gate->dns); i++)
+		dns_server_free(gate->dns[i].server);
 	packets_free(gate->packets);
 	gate_policy_unwatch(gate);
 	over = evtimer_new(gate->base, on_drain_over, gate->base);
@@ -346,8 +351,8 @@ static void release(struct gate *gate)
 int gate_main(int argc, char **argv)
 {
 	static struct gate gate = { .control = CHILD_SOCKET,
-				    .dns_udp = -1,
-				    .dns_tcp = -1 };
+				    .dns = { { NULL, -1, -1 },
+					     { NULL, -1, -1 } } };
 	int status;
 
 	(void)argc;

@@ -69,8 +69,11 @@ struct gate {
 	size_t sandboxes;
 	struct audit_client *audit;
 	struct resolver *resolver;
-	struct dns_server *dns;
-	int dns_udp, dns_tcp; /* until there are both */
+	/* IPv4, or what there is; and IPv6 beside it. */
+	struct gate_dns {
+		struct dns_server *server;
+		int udp, tcp; /* until there are both */
+	} dns[2];
 	struct listener *listener[GATE_LISTENERS_MAX];
 	size_t listeners;
 	struct packets *packets;

@@ -47,8 +47,10 @@ static void recheck(struct gate *gate)
 
 		for (size_t j = 0; j < gate->listeners; j++)
 			listener_recheck(gate->listener[j], sandbox);
-		if (gate->dns)
-			dns_server_recheck(gate->dns, sandbox);
+		for (size_t j = 0; j < ARRAY_SIZE(gate->dns); j++)
+			if (gate->dns[j].server)
+				dns_server_recheck(gate->dns[j].server,
+						   sandbox);
 	}
 }
 

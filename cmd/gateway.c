@@ -20,6 +20,7 @@
 #include "dns/lease.h"
 #include "firewall/lock.h"
 #include "firewall/nflog.h"
+#include "firewall/xdp_hold.h"
 #include "launch/link.h"
 #include "launch/link_view.h"
 
@@ -381,6 +382,8 @@ void gateway_close(struct gateway *gateway)
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		close_fd(&gateway->socket[i]);
 	close_fd(&gateway->rules_watch);
+	xdp_hold_free(gateway->xdp);
+	gateway->xdp = NULL;
 	for (size_t i = 0; i < GATEWAY_SIDES; i++) {
 		close_fd(&gateway->link_watch[i]);
 		link_view_free(gateway->view[i]);

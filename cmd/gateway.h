@@ -27,6 +27,7 @@ enum gateway_side { GATEWAY_SIDE, SANDBOX_SIDE, GATEWAY_SIDES };
 
 struct link_view;
 struct guard_spec;
+struct xdp_hold;
 
 /* Where the sandbox is, or will be. NULL, or zeroes with .sandbox -1: a
  * namespace of its own, and the usual addresses. */
@@ -45,6 +46,7 @@ struct gateway {
 	/* NULL, or: there is no namespace, but these rules in our own; see
 	 * cmd/guard_gateway.h. */
 	struct guard_spec *guard;
+	struct xdp_hold *xdp; /* and what keeps AF_XDP from others */
 	struct gateway_place place;
 	struct netns ns, sandbox; /* .sandbox.fd -1: none yet */
 	struct nft *nft;

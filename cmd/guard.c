@@ -125,9 +125,10 @@ static int down(void)
 
 struct status {
 	struct guard_state state;
-	bool known;   /* there is a state */
-	bool loaded;  /* the rules are as loaded */
-	bool serving; /* and somebody answers */
+	bool known;	     /* there is a state */
+	bool loaded;	     /* the rules are as loaded */
+	bool serving;	     /* and somebody answers */
+	char separation[16]; /* of its processes, if it serves */
 	char differs[512];
 };
 
@@ -153,6 +154,20 @@ static void look_at_rules(struct status *s)
 	s->loaded = err == 0;
 }
 
+/* The value of @key in a reply of lines; without one @to stays. */
+static void take_line(const char *reply, const char *key, char *to, size_t cap)
+{
+	const size_t len = strlen(key);
+
+	for (const char *at = strchr(reply, '\n'); at; at = strchr(at, '\n')) {
+		at++;
+		if (strncmp(at, key, len) == 0 && at[len] == ' ')
+			snprintf(to, cap, "%.*s",
+				 (int)strcspn(at + len + 1, "\n"),
+				 at + len + 1);
+	}
+}
+
 static void look_at_process(struct status *s)
 {
 	char reply[CONTROL_REPLY_MAX];
@@ -162,11 +177,11 @@ static void look_at_process(struct status *s)
 		s->known && lock == -EWOULDBLOCK &&
 		control_ask(s->state.dir, "status", STATUS_MS, reply) == 0 &&
 		strncmp(reply, "ok\n", 3) == 0;
+	if (!s->serving)
+		return;
 	/* What is in force by now. */
-	const char *policy = s->serving ? strstr(reply, "\npolicy ") : NULL;
-	if (policy)
-		snprintf(s->state.policy, sizeof(s->state.policy), "%.*s",
-			 (int)strcspn(policy + 8, "\n"), policy + 8);
+	take_line(reply, "policy", s->state.policy, sizeof(s->state.policy));
+	take_line(reply, "separation", s->separation, sizeof(s->separation));
 }
 
 static void print_json(const struct status *s)
@@ -191,6 +206,8 @@ static void print_json(const struct status *s)
 		json_text(&j, "ruleset", s->state.ruleset);
 		json_bool(&j, "packet_sockets_met", s->state.spec.egress);
 		json_text(&j, "boundary", "in-container");
+		if (s->serving)
+			json_text(&j, "separation", s->separation);
 	}
 	json_close(&j, '}');
 	printf("%.*s\n", (int)j.len, buf);
@@ -206,8 +223,10 @@ static void print(const struct status *s)
 		printf("rules    as loaded, sha256:%s\n", s->state.ruleset);
 	else
 		printf("rules    NOT as loaded: %s\n", s->differs);
-	printf("gate     %s\n",
-	       s->serving ? "serves" : "is away: nothing leaves");
+	if (s->serving)
+		printf("gate     serves; separation %s\n", s->separation);
+	else
+		puts("gate     is away: nothing leaves");
 	printf("session  %s\n", s->state.session);
 	printf("policy   %s\n", s->state.policy);
 	printf("proxy    http://%s\n", s->state.proxy);

@@ -6,6 +6,8 @@
  *	guard_up.c	`up`: the process that stays
  *	guard_detach.c	and in the background
  *	guard_check.c	what has to be so before
+ *	guard_inbound.c	where the gate listens
+ *	guard_names.c	whom the gate asks for names
  *	guard_state.c	what is remembered of one that is up
  *	guard_gateway.c	the rules, as the warden sees them
  */
@@ -19,6 +21,8 @@
 #include "firewall/guard.h"
 
 struct policy;
+struct warden;
+struct upstream_instead;
 
 /* Of the guard of this network namespace: there may be several that share the
  * files of one machine. */
@@ -49,11 +53,27 @@ int guard_uids(uid_t *ret_gate, uid_t *ret_ledger);
 pid_t guard_uid_user(uid_t uid);
 /* One that could open a packet socket, or 0. */
 pid_t guard_raw_user(void);
-/* Loopback addresses of name servers, into @spec. 0, or -EADDRINUSE and a
- * sentence in @reterr if one of them is a process in here, which would ask us
- * in turn. */
+
+/* guard_names.c. Loopback addresses of name servers, into @spec, and where one
+ * of them asks from in here, whom, into @instead, unless that says something
+ * already. 0, or -errno and a sentence in @reterr (-EADDRINUSE: one of them is
+ * a process in here, which would ask us in turn). */
 int guard_find_resolvers(const struct policy *policy, struct guard_spec *spec,
-			 char *reterr, size_t cap);
+			 struct upstream_instead *instead, char *reterr,
+			 size_t cap);
+
+/* guard_inbound.c. Where a socket is bound; 0 if nowhere. */
+uint16_t guard_port_of(int fd);
+/* The resolver's sockets on ::1, at the ports that it has on 127.0.0.1; sets
+ * .dns6 of @spec if there are any now. */
+void guard_bind_names6(struct warden *warden, struct guard_spec *spec);
+/* Listeners of the gate's uid for the @n ports at @port (at most
+ * GUARD_INBOUND_MAX): into @spec, and @ret_fd, the caller's. 0 or -errno. */
+int guard_inbound_listen(const uint16_t *port, size_t n,
+			 struct guard_spec *spec, int *ret_fd);
+/* Publishes what came of it, @fd taken. With a gateway; 0 or -errno. */
+int guard_inbound_forward(struct warden *warden, const struct guard_spec *spec,
+			  const int *fd);
 
 /* guard_detach.c. Calls @stay in a child of a session of its own, which has
  * none of our fds but @lock and @ready, to which it writes a byte when it

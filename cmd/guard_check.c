@@ -16,15 +16,10 @@
 #include "base/cleanup.h"
 #include "cmd/guard.h"
 #include "cmd/session.h"
-#include "cmd/upstream.h"
 #include "launch/isolate.h"
 
-#define DNS_PORT    53
-#define UID_NOBODY  65534
-#define UID_FEWEST  1000 /* below are users that exist */
-#define LOCAL_FIRST 0x7f000001u
-/* Docker's own resolver, in each container of a network that has a name. */
-#define DOCKER_RESOLVER 0x7f00000bu
+#define UID_NOBODY 65534
+#define UID_FEWEST 1000 /* below are users that exist */
 
 /* --- uids ---------------------------------------------------------------- */
 
@@ -143,61 +138,4 @@ static bool may_be_raw(const char *line, const void *arg)
 pid_t guard_raw_user(void)
 {
 	return find_process(may_be_raw, NULL);
-}
-
-/* --- resolvers ----------------------------------------------------------- */
-
-/* Is there a UDP socket in this namespace for @ip, port 53? */
-static bool is_served_here(const struct ip *ip)
-{
-	AUTO_FILE FILE *file = fopen("/proc/net/udp", "re");
-	const uint32_t wanted = htonl(ip_v4_value(ip));
-	unsigned address, port;
-	char line[512];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, " %*d: %x:%x", &address, &port) == 2 &&
-		    port == DNS_PORT && (address == wanted || address == 0))
-			return true;
-	return false;
-}
-
-static void add(struct guard_spec *spec, const struct ip *ip)
-{
-	for (size_t i = 0; i < spec->resolvers; i++)
-		if (ip_equal(&spec->resolver[i], ip))
-			return;
-	if (spec->resolvers < GUARD_RESOLVERS_MAX)
-		spec->resolver[spec->resolvers++] = *ip;
-}
-
-int guard_find_resolvers(const struct policy *policy, struct guard_spec *spec,
-			 char *reterr, size_t cap)
-{
-	const struct ip docker = ip_v4(DOCKER_RESOLVER);
-	const struct ip local = ip_v4(LOCAL_FIRST);
-	struct msg_gate_servers servers;
-	char text[IP_TEXT_MAX];
-
-	add(spec, &docker);
-	upstream_servers(policy, &servers);
-	for (size_t i = 0; i < servers.count; i++) {
-		const struct endpoint *at = &servers.server[i];
-
-		if (at->ip.len != 4 || at->ip.byte[0] != 127)
-			continue;
-		if (at->port == DNS_PORT && is_served_here(&at->ip)) {
-			snprintf(reterr, cap,
-				 "the name server %s is a process in here, "
-				 "whose own questions would come to the guard "
-				 "again\nName the one that it asks in the "
-				 "policy: dns: { upstream: [ADDRESS] }",
-				 ip_format(&at->ip, text));
-			return -EADDRINUSE;
-		}
-		/* 127.0.0.1 is everybody's. */
-		if (!ip_equal(&at->ip, &local))
-			add(spec, &at->ip);
-	}
-	return 0;
 }

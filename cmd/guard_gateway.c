@@ -16,10 +16,12 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "cmd/gateway.h"
 #include "firewall/guard.h"
 #include "firewall/nflog.h"
 #include "firewall/watch.h"
+#include "firewall/xdp_hold.h"
 
 /* Others may have taken one. */
 #define NFLOG_GROUP_FIRST 3128
@@ -155,7 +157,9 @@ int guard_gateway_open(const struct policy *policy, struct guard_spec *spec,
 				 .sandbox = { -1, -1, -1 },
 				 .rules_watch = -1,
 				 .link_watch = { -1, -1 },
-				 .link = { .ifname = GUARD_FLOWS_OF } };
+				 /* Inbound connections end on loopback. */
+				 .link = { .ifname = GUARD_FLOWS_OF,
+					   .ip = ip_v4(INADDR_LOOPBACK) } };
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
 		ret->socket[i] = -1;
 	*ret_loaded = false;
@@ -192,7 +196,20 @@ static int follow(struct gateway *g)
 	if (err)
 		return err;
 	*g->guard = now;
+	/* Who made an interface has rights of root's; it is no reason to end.
+	 */
+	if (g->xdp && xdp_hold_follow(g->xdp, now.device, now.devices))
+		log_warn("AF_XDP could not be taken on a new interface");
 	return 1;
+}
+
+int guard_gateway_hold(struct gateway *g)
+{
+	int err = g->xdp ? 0 : xdp_hold_new(&g->xdp);
+
+	return err ? err
+		   : xdp_hold_follow(g->xdp, g->guard->device,
+				     g->guard->devices);
 }
 
 int guard_gateway_follow(struct gateway *g, char *reterr, size_t cap)

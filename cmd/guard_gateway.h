@@ -27,6 +27,10 @@ int guard_gateway_open(const struct policy *policy, struct guard_spec *spec,
 int guard_gateway_install(struct gateway *gateway);
 int guard_gateway_verify(struct gateway *gateway, char *ret_digest,
 			 char *reterr, size_t cap);
+/* The same, and AF_XDP on each interface is taken, so that nobody else has it
+ * (firewall/xdp_hold.h), as long as this process lives: .xdp of @gateway. 0, or
+ * -errno: somebody who has CAP_NET_RAW could send by it. */
+int guard_gateway_hold(struct gateway *gateway);
 int guard_gateway_follow(struct gateway *gateway, char *reterr, size_t cap);
 int guard_gateway_news(int fd);
 

@@ -72,6 +72,13 @@ static void put_spec(struct json *j, const struct guard_spec *spec)
 	json_uint(j, "transparent", spec->transparent_port);
 	json_uint(j, "nflog", spec->nflog_group);
 	json_bool(j, "egress", spec->egress);
+	json_bool(j, "dns6", spec->dns6);
+	json_open(j, "inbound", '[');
+	for (size_t i = 0; i < spec->inbounds; i++) {
+		json_uint(j, NULL, spec->inbound[i].port);
+		json_uint(j, NULL, spec->inbound[i].listener);
+	}
+	json_close(j, ']');
 	json_open(j, "resolvers", '[');
 	for (size_t i = 0; i < spec->resolvers; i++) {
 		ip_format(&spec->resolver[i], ip);
@@ -131,15 +138,34 @@ static bool take_text(const json_t *root, const char *key, char *buf,
 	return true;
 }
 
-static bool take_port(const json_t *root, const char *key, uint16_t *ret)
+static bool port_of(const json_t *value, uint16_t *ret)
 {
-	const json_t *value = json_object_get(root, key);
 	json_int_t v = json_integer_value(value);
 
 	if (!json_is_integer(value) || v < 1 || v > UINT16_MAX)
 		return false;
 	*ret = (uint16_t)v;
 	return true;
+}
+
+static bool take_port(const json_t *root, const char *key, uint16_t *ret)
+{
+	return port_of(json_object_get(root, key), ret);
+}
+
+/* Port and listener, and so on. */
+static bool take_inbound(const json_t *list, struct guard_spec *spec)
+{
+	const size_t n = json_array_size(list);
+	bool good =
+		json_is_array(list) && n % 2 == 0 && n <= GUARD_INBOUND_MAX * 2;
+
+	for (size_t i = 0; good && i < n; i += 2, spec->inbounds++)
+		good = port_of(json_array_get(list, i),
+			       &spec->inbound[i / 2].port) &&
+		       port_of(json_array_get(list, i + 1),
+			       &spec->inbound[i / 2].listener);
+	return good;
 }
 
 static bool take_spec(const json_t *root, struct guard_spec *spec)
@@ -152,6 +178,9 @@ static bool take_spec(const json_t *root, struct guard_spec *spec)
 		return false;
 	spec->uid = (uint32_t)json_integer_value(uid);
 	spec->egress = json_is_true(json_object_get(root, "egress"));
+	spec->dns6 = json_is_true(json_object_get(root, "dns6"));
+	if (!take_inbound(json_object_get(root, "inbound"), spec))
+		return false;
 	for (; spec->resolvers < json_array_size(resolvers);
 	     spec->resolvers++) {
 		const char *text = json_string_value(

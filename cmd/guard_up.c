@@ -11,39 +11,27 @@
  * In the background all of it is done by a child (cmd/guard_detach.c).
  */
 #include <errno.h>
-#include <event2/event.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 
-#include "audit/tally.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/guard.h"
 #include "cmd/guard_gateway.h"
-#include "cmd/options.h"
-#include "cmd/reload.h"
-#include "cmd/session.h"
-#include "cmd/summary.h"
-#include "cmd/warden.h"
+#include "cmd/stay.h"
 #include "dns/lease.h"
 
 #define PROXY_PORT 3128
 
 struct guard {
-	struct options options;
-	struct session session;
-	struct warden warden;
+	struct stay stay;
 	struct gateway gateway;
-	struct reload reload;
 	struct guard_state state;
-	struct event_base *base;
+	int inbound[GUARD_INBOUND_MAX];
 	int lock, ready; /* ready: to who waits for us, or -1 */
-	int signal_fd;
-	bool loaded, failed;
-	pid_t raw; /* could send what no rule sees, or 0 */
+	bool loaded;
+	pid_t raw; /* has CAP_NET_RAW, or 0 */
 };
 
 /* Where the rules are loaded already, that is how it stays. */
@@ -59,7 +47,7 @@ static _Noreturn void give_up(const struct guard *g, const char *why)
 
 static void check_identity(struct guard *g)
 {
-	struct warden *w = &g->warden;
+	struct warden *w = &g->stay.warden;
 	pid_t other;
 
 	if (guard_uids(&w->gate_uid, &w->ledger_uid))
@@ -93,11 +81,15 @@ static void take_lock(struct guard *g)
 
 static void check_names(struct guard *g)
 {
-	char why[300];
+	struct upstream_instead *instead = &g->stay.warden.instead;
+	char why[400];
 
-	if (guard_find_resolvers(g->session.policy, &g->state.spec, why,
-				 sizeof(why)))
-		die(EXIT_SALLYPORT, "%s", why);
+	for (size_t i = 0; i < g->stay.options.upstreams; i++)
+		instead->servers.server[instead->servers.count++] =
+			g->stay.options.upstream[i];
+	if (guard_find_resolvers(g->stay.session.policy, &g->state.spec,
+				 instead, why, sizeof(why)))
+		give_up(g, why);
 }
 
 /* Names get addresses that are nowhere; what goes there has to be routed before
@@ -116,14 +108,6 @@ static void check_route(void)
 
 /* --- load ---------------------------------------------------------------- */
 
-static uint16_t port_of(int fd)
-{
-	union sockaddr_any sa = { .sa.sa_family = AF_UNSPEC };
-	socklen_t len = sizeof(sa);
-
-	return getsockname(fd, &sa.sa, &len) < 0 ? 0 : port_from_sockaddr(&sa);
-}
-
 static void bind_one(struct guard *g, enum gate_socket which,
 		     const struct endpoint *at, const char *hint)
 {
@@ -135,18 +119,27 @@ static void bind_one(struct guard *g, enum gate_socket which,
 	if (fd < 0)
 		die(EXIT_SALLYPORT, "%s port %u: %s%s", ip_format(&at->ip, ip),
 		    at->port, strerror(-fd), hint);
-	g->warden.socket[which] = fd;
-	g->warden.bound[which] =
-		(struct endpoint){ .ip = at->ip, .port = port_of(fd) };
+	g->stay.warden.socket[which] = fd;
+	g->stay.warden.bound[which] =
+		(struct endpoint){ .ip = at->ip, .port = guard_port_of(fd) };
 }
 
-/* Opened by root, and so the kernel takes what they send for root's: an answer
- * to a forged address does not leave. */
+static void listen_outside(struct guard *g)
+{
+	const struct options *o = &g->stay.options;
+	const int err = guard_inbound_listen(o->inbound, o->inbounds,
+					     &g->state.spec, g->inbound);
+
+	if (err)
+		die(EXIT_SALLYPORT, "listening for --inbound: %s",
+		    strerror(-err));
+}
+
 static void bind_all(struct guard *g)
 {
 	const struct endpoint any = { .ip = ip_v4(INADDR_LOOPBACK) };
-	struct endpoint proxy = g->options.proxy;
-	struct warden *w = &g->warden;
+	struct endpoint proxy = g->stay.options.proxy;
+	struct warden *w = &g->stay.warden;
 	char ip[IP_TEXT_MAX];
 
 	for (size_t i = 0; i < GATE_SOCKET_COUNT; i++)
@@ -161,6 +154,8 @@ static void bind_all(struct guard *g)
 	g->state.spec.dns_udp_port = w->bound[GATE_DNS_UDP].port;
 	g->state.spec.dns_tcp_port = w->bound[GATE_DNS_TCP].port;
 	g->state.spec.transparent_port = w->bound[GATE_TRANSPARENT].port;
+	guard_bind_names6(w, &g->state.spec);
+	listen_outside(g);
 	snprintf(g->state.proxy, sizeof(g->state.proxy),
 		 proxy.ip.len == 16 ? "[%s]:%u" : "%s:%u",
 		 ip_format(&proxy.ip, ip), proxy.port);
@@ -172,10 +167,10 @@ static void remember(struct guard *g)
 
 	g->state.pid = getpid();
 	snprintf(g->state.session, sizeof(g->state.session), "%s",
-		 g->session.id);
-	snprintf(g->state.dir, sizeof(g->state.dir), "%s", g->session.dir);
+		 g->stay.session.id);
+	snprintf(g->state.dir, sizeof(g->state.dir), "%s", g->stay.session.dir);
 	snprintf(g->state.policy, sizeof(g->state.policy), "sha256:%s",
-		 policy_digest(g->session.policy));
+		 policy_digest(g->stay.session.policy));
 	snprintf(g->state.ruleset, sizeof(g->state.ruleset), "%s",
 		 g->gateway.digest);
 	err = guard_state_write(&g->state);
@@ -186,20 +181,14 @@ static void remember(struct guard *g)
 	}
 }
 
-/* What sends by such a socket passes no hook of the kernel's. It takes
- * CAP_NET_RAW. */
-static bool has_xdp(void)
-{
-	AUTO_FD int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
-
-	return fd >= 0 || errno != EAFNOSUPPORT;
-}
-
 /* Packet sockets see neither address nor port: they have a rule of their own,
  * or nobody may have them. */
 static void check_packet_sockets(struct guard *g)
 {
 	const pid_t other = guard_raw_user();
+	/* AF_XDP passes every hook. Who has no right to it here may not see who
+	 * else has. */
+	const int err = guard_gateway_hold(&g->gateway);
 
 	if (!other)
 		return;
@@ -210,175 +199,79 @@ static void check_packet_sockets(struct guard *g)
 		give_up(g, "packets could pass the rules: drop the capability "
 			   "(docker run --cap-drop NET_RAW)");
 	}
-	if (!has_xdp())
-		return;
+	if (err) {
+		log_err("process %d may have CAP_NET_RAW, and AF_XDP can't be "
+			"kept from it: %s",
+			(int)other, strerror(-err));
+		give_up(g, "packets could pass the rules: drop the capability "
+			   "(docker run --cap-drop NET_RAW)");
+	}
 	g->raw = other;
-	log_warn("process %d may have CAP_NET_RAW, with which it could send by "
-		 "AF_XDP, past all rules: drop it (docker run --cap-drop "
-		 "NET_RAW)",
-		 (int)other);
 }
 
 static void load_rules(struct guard *g)
 {
 	char why[600];
 
-	if (guard_gateway_open(g->session.policy, &g->state.spec, &g->gateway,
-			       &g->loaded, why, sizeof(why)))
+	if (guard_gateway_open(g->stay.session.policy, &g->state.spec,
+			       &g->gateway, &g->loaded, why, sizeof(why)))
 		give_up(g, why);
-	g->warden.socket[GATE_NFLOG] = g->gateway.socket[GATE_NFLOG];
+	g->stay.warden.socket[GATE_NFLOG] = g->gateway.socket[GATE_NFLOG];
 	remember(g);
 	check_packet_sockets(g);
 }
 
 /* --- gate ---------------------------------------------------------------- */
 
-static void on_failed(void *arg, const char *why)
-{
-	struct guard *g = arg;
-
-	(void)why;
-	g->failed = true;
-	event_base_loopbreak(g->base);
-}
-
 static void start_gate(struct guard *g)
 {
-	struct warden *w = &g->warden;
-	char detail[600];
-	struct audit_event opened = { .kind = EVENT_SESSION_OPEN,
-				      .sandbox = WARDEN_SANDBOX_ID,
-				      .verdict = { .allow = true },
-				      .detail = detail };
-	int err;
+	struct warden *w = &g->stay.warden;
+	char why[600];
 
-	snprintf(detail, sizeof(detail), "guard; %spolicy %s",
-		 g->raw ? "CAP_NET_RAW is in reach, and so AF_XDP; " : "",
-		 g->session.policy_text);
-	w->root = w->bare = true;
-	w->bundle = &g->options.bundle;
-	w->policy = g->session.policy;
+	w->root = true;
 	w->boundary = "in-container";
-	w->session = &g->session;
 	w->gateway = &g->gateway;
 	/* By a socket on loopback come those of this namespace alone. */
 	cidr_parse("0.0.0.0/0", &w->clients.prefix[w->clients.count++]);
 	cidr_parse("::/0", &w->clients.prefix[w->clients.count++]);
-	w->failed = on_failed;
-	w->arg = g;
-	err = warden_start(w);
-	if (!err)
-		err = warden_ready(w);
-	if (err) {
-		log_err("starting gate and ledger: %s", strerror(-err));
-		give_up(g, "the guard could not be started");
-	}
-	if (warden_record(w, &opened))
-		give_up(g, "the ledger does not take records");
+	if (guard_inbound_forward(w, &g->state.spec, g->inbound))
+		give_up(g, "the inbound ports could not be published");
+	if (stay_start(&g->stay,
+		       g->raw ? "CAP_NET_RAW is in reach, AF_XDP is taken; "
+			      : "",
+		       why, sizeof(why)))
+		give_up(g, why);
 }
 
 /* --- loop ---------------------------------------------------------------- */
 
-static void reload(struct guard *g)
+static void say_ready(void *arg)
 {
-	struct policy_error error;
-
-	if (reload_now(&g->reload, &error))
-		log_err("%s\nThe old policy stays in force.", error.text);
-}
-
-static void on_signal(evutil_socket_t fd, short what, void *arg)
-{
-	struct signalfd_siginfo info;
 	struct guard *g = arg;
 
-	(void)what;
-	while (read(fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGHUP)
-			reload(g);
-		else
-			event_base_loopbreak(g->base);
-	}
-}
-
-static void block_signals(struct guard *g)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	g->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	signal(SIGPIPE, SIG_IGN);
-}
-
-static void say_ready(struct guard *g)
-{
-	if (!g->options.quiet)
+	if (!g->stay.options.quiet)
 		fprintf(stderr,
 			"sallyport: the guard is up: nothing leaves but by the "
 			"gate; proxy: http://%s; log: %s\n",
-			g->state.proxy, g->session.log);
+			g->state.proxy, g->stay.session.log);
 	if (g->ready >= 0 && write(g->ready, "", 1) != 1)
 		log_warn("who started the guard is gone");
 	close_fd(&g->ready);
 }
 
-static void loop(struct guard *g)
-{
-	struct event *signals;
-
-	g->base = event_base_new();
-	if (!g->base || warden_attach(&g->warden, g->base))
-		give_up(g, "event loop: out of memory");
-	signals = event_new(g->base, g->signal_fd, EV_READ | EV_PERSIST,
-			    on_signal, g);
-	if (!signals || event_add(signals, NULL))
-		give_up(g, "event loop: out of memory");
-	reload_attach(&g->reload, g->base);
-	say_ready(g);
-	event_base_dispatch(g->base);
-	reload_close(&g->reload);
-	event_free(signals);
-}
-
 static int finish(struct guard *g)
 {
-	static struct tally tally;
-	struct audit_event closed = { .kind = EVENT_SESSION_CLOSE,
-				      .sandbox = WARDEN_SANDBOX_ID,
-				      .verdict = { .allow = true },
-				      .detail = "guard" };
-	struct warden_end end = {
-		.status = g->failed ? EXIT_SALLYPORT : 0,
-		.ended = g->failed ? ENDED_FAILED : ENDED_SIGNAL,
-	};
-	int err;
+	int status;
 
-	boundary_end(&g->warden);
+	boundary_end(&g->stay.warden);
 	/* Whatever somebody made of the rules: what stays lets nobody out. */
-	if (g->failed && guard_gateway_install(&g->gateway))
+	if (g->stay.failed && guard_gateway_install(&g->gateway))
 		log_err("the rules could not be put back: this network may be "
 			"open");
-	err = warden_finish(&g->warden, &closed, &end, &tally);
-	if (err)
-		log_err("the log may be incomplete: %s: %s", g->session.log,
-			strerror(-err));
-	if (!g->options.quiet)
-		summary_print(
-			stderr, end.tallied ? &tally : NULL,
-			&(struct summary){ .policy = g->session.policy_text,
-					   .log = g->session.log,
-					   .dir = g->session.dir,
-					   .boundary = true,
-					   .held = end.held,
-					   .receipt = end.receipt },
-			g->options.json);
+	status = stay_finish(&g->stay);
 	log_warn("the gate has ended; the rules remain until `sallyport guard "
 		 "down`");
-	return err || g->failed ? EXIT_SALLYPORT : 0;
+	return status;
 }
 
 /* @ready: to who waits for us, or -1. */
@@ -389,39 +282,33 @@ static int stay(void *arg, int ready)
 
 	g->ready = ready;
 	check_identity(g);
-	session_open(&g->options, &g->session);
+	session_open(&g->stay.options, &g->stay.session);
 	check_names(g);
 	check_route();
 	bind_all(g);
-	block_signals(g);
-	g->reload = (struct reload){ .options = &g->options,
-				     .session = &g->session,
-				     .warden = &g->warden,
-				     .what = "guard" };
-	reload_listen(&g->reload);
+	stay_listen(&g->stay);
 	load_rules(g);
 	start_gate(g);
-	loop(g);
+	if (stay_loop(&g->stay, say_ready, g))
+		give_up(g, "event loop: out of memory");
 	status = finish(g);
-	warden_close(&g->warden);
+	stay_close(&g->stay);
 	gateway_close(&g->gateway);
-	event_base_free(g->base);
-	session_close(&g->session);
-	options_free(&g->options);
-	close(g->signal_fd);
 	close(g->lock);
 	return status;
 }
 
 int guard_up(int argc, char **argv)
 {
-	static struct guard guard = { .lock = -1, .ready = -1 };
+	static struct guard guard = { .stay = { .what = "guard" },
+				      .lock = -1,
+				      .ready = -1 };
 
-	options_parse(OPTIONS_GUARD, argc, argv, &guard.options);
+	options_parse(OPTIONS_GUARD, argc, argv, &guard.stay.options);
 	if (geteuid() != 0)
 		die(EXIT_SALLYPORT, "`sallyport guard up` needs root");
 	take_lock(&guard);
-	return guard.options.foreground
+	return guard.stay.options.foreground
 		       ? stay(&guard, -1)
 		       : guard_detach(guard.lock, stay, &guard);
 }

@@ -15,6 +15,8 @@
 #include "cmd/command.h"
 #include "cmd/policy_options.h"
 
+#define DNS_PORT 53
+
 enum option_code {
 	OPT_LOG = 256,
 	OPT_KEY,
@@ -32,6 +34,8 @@ enum option_code {
 	OPT_CLIENT,
 	OPT_PUBLISH,
 	OPT_FOREGROUND,
+	OPT_UPSTREAM,
+	OPT_INBOUND,
 };
 
 #define COMMON_OPTIONS                                               \
@@ -66,6 +70,8 @@ static const struct option serve_options[] = {
 static const struct option guard_options[] = {
 	COMMON_OPTIONS,
 	{ "proxy", required_argument, NULL, OPT_PROXY },
+	{ "upstream", required_argument, NULL, OPT_UPSTREAM },
+	{ "inbound", required_argument, NULL, OPT_INBOUND },
 	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
 	{ NULL, 0, NULL, 0 },
 };
@@ -128,7 +134,14 @@ static const char guard_help[] =
 	"status` and `down`.\n\n"
 	"  --foreground      stay; SIGTERM ends the gate, the rules remain\n"
 	"  --proxy ADDR:PORT the explicit proxy, on loopback (default "
-	"127.0.0.1:3128)\n";
+	"127.0.0.1:3128)\n"
+	"  --upstream ADDR[:PORT]\n"
+	"                    a name server to ask instead of those in "
+	"/etc/resolv.conf; may be\n"
+	"                    repeated\n"
+	"  --inbound PORT    connections from outside (IPv4, TCP) go to this port on "
+	"127.0.0.1,\n"
+	"                    recorded; others get no answer; may be repeated\n";
 
 static const struct {
 	const char *name, *help, *more;
@@ -215,6 +228,35 @@ static void parse_endpoint(enum options_for which, const char *text,
 		bad(which, "not ADDR:PORT (IPv6 in brackets):", text);
 }
 
+static void add_upstream(enum options_for which, struct options *o,
+			 const char *text)
+{
+	struct endpoint at = { .port = DNS_PORT };
+
+	if (o->upstreams == OPTION_UPSTREAMS_MAX)
+		bad(which, "too many --upstream options", NULL);
+	if (!ip_parse(text, &at.ip) && !endpoint_parse(text, &at.ip, &at.port))
+		bad(which,
+		    "not ADDR or ADDR:PORT (then IPv6 in brackets):", text);
+	o->upstream[o->upstreams++] = at;
+}
+
+static void add_inbound(enum options_for which, struct options *o,
+			const char *text)
+{
+	char whole[32];
+	struct endpoint at;
+
+	if (o->inbounds == OPTION_INBOUND_MAX)
+		bad(which, "too many --inbound options", NULL);
+	if (strlen(text) > sizeof("65535") - 1)
+		bad(which, "not a port:", text);
+	snprintf(whole, sizeof(whole), "0.0.0.0:%s", text);
+	if (!endpoint_parse(whole, &at.ip, &at.port))
+		bad(which, "not a port:", text);
+	o->inbound[o->inbounds++] = at.port;
+}
+
 static void add_client(enum options_for which, struct options *o,
 		       const char *text)
 {
@@ -269,6 +311,12 @@ static void apply(enum options_for which, struct options *o, int code)
 		break;
 	case OPT_CLIENT:
 		add_client(which, o, optarg);
+		break;
+	case OPT_UPSTREAM:
+		add_upstream(which, o, optarg);
+		break;
+	case OPT_INBOUND:
+		add_inbound(which, o, optarg);
 		break;
 	case OPT_PUBLISH:
 		add_publish(which, o, optarg);

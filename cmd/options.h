@@ -11,8 +11,10 @@
 #include "cmd/policy_file.h"
 #include "policy/services.h"
 
-#define OPTION_CLIENTS_MAX 32
-#define OPTION_PUBLISH_MAX 32
+#define OPTION_CLIENTS_MAX   32
+#define OPTION_PUBLISH_MAX   32
+#define OPTION_UPSTREAMS_MAX 8
+#define OPTION_INBOUND_MAX   16
 
 /* [ADDR:]PORT:PORT, of --publish. */
 struct publish_option {
@@ -34,7 +36,12 @@ struct options {
 	struct cidr client[OPTION_CLIENTS_MAX];
 	size_t clients;
 
-	bool foreground; /* guard up; it has .proxy too */
+	/* guard up; it has .proxy too */
+	bool foreground;
+	struct endpoint upstream[OPTION_UPSTREAMS_MAX];
+	size_t upstreams;
+	uint16_t inbound[OPTION_INBOUND_MAX];
+	size_t inbounds;
 };
 
 enum options_for { OPTIONS_RUN, OPTIONS_SERVE, OPTIONS_GUARD };

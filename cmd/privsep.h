@@ -85,7 +85,7 @@ struct msg_ledger_start {
 	char boundary[16]; /* "netns", "external", "in-container" */
 	uint32_t uid, gid; /* to become; 0: keep */
 	/* What is said of the session in its receipt. */
-	char separation[16];	 /* "uid", "namespace" */
+	char separation[16];	 /* "uid", "uid-chroot", "namespace" */
 	char ruleset_digest[65]; /* as read back; "" under `serve` */
 	char command[128];	 /* cut; "" under `serve` */
 	char policy_files[512];	 /* for people */
@@ -187,6 +187,8 @@ struct msg_gate_sandbox {
 enum gate_socket {
 	GATE_DNS_UDP,
 	GATE_DNS_TCP,
+	GATE_DNS6_UDP, /* once more: on ::1, under `guard` */
+	GATE_DNS6_TCP,
 	GATE_EXPLICIT,
 	GATE_TRANSPARENT,
 	GATE_TLS,

@@ -29,21 +29,59 @@ static void add_server(struct msg_gate_servers *ret, char *line)
 		ret->server[ret->count++] = server;
 }
 
-void upstream_servers(const struct policy *policy, struct msg_gate_servers *ret)
+static void add(struct msg_gate_servers *ret, const struct endpoint *server)
+{
+	if (ret->count < MSG_SERVERS_MAX)
+		ret->server[ret->count++] = *server;
+}
+
+static void add_all(struct msg_gate_servers *ret,
+		    const struct msg_gate_servers *more)
+{
+	for (size_t i = 0; i < more->count; i++)
+		add(ret, &more->server[i]);
+}
+
+static void read_system(struct msg_gate_servers *ret)
 {
 	char line[512];
+	AUTO_FILE FILE *file = fopen(RESOLV_CONF, "re");
 
+	while (file && fgets(line, sizeof(line), file))
+		add_server(ret, line);
+}
+
+static void replace(const struct upstream_instead *instead,
+		    struct msg_gate_servers *ret)
+{
+	const struct msg_gate_servers all = *ret;
+
+	*ret = (struct msg_gate_servers){ 0 };
+	for (size_t i = 0; i < all.count; i++)
+		if (ip_equal(&all.server[i].ip, &instead->of))
+			add_all(ret, &instead->servers);
+		else
+			add(ret, &all.server[i]);
+}
+
+void upstream_servers(const struct policy *policy,
+		      const struct upstream_instead *instead,
+		      struct msg_gate_servers *ret)
+{
 	struct endpoint server;
 
 	*ret = (struct msg_gate_servers){ 0 };
 	while (ret->count < MSG_SERVERS_MAX &&
 	       policy_upstream(policy, ret->count, &server.ip, &server.port))
-		ret->server[ret->count++] = server;
-	if (ret->count && !policy_upstream_system(policy))
-		return;
-	AUTO_FILE FILE *file = fopen(RESOLV_CONF, "re");
-	while (file && fgets(line, sizeof(line), file))
-		add_server(ret, line);
+		add(ret, &server);
+	if (!ret->count || policy_upstream_system(policy)) {
+		if (instead->servers.count && !instead->of.len)
+			add_all(ret, &instead->servers);
+		else
+			read_system(ret);
+	}
+	if (instead->servers.count && instead->of.len)
+		replace(instead, ret);
 }
 
 int upstream_prefixes(struct msg_gate_uplink *ret)

@@ -8,9 +8,16 @@
 
 #include "cmd/privsep.h"
 
+/* What is asked instead of the servers that would be. */
+struct upstream_instead {
+	struct ip of; /* of this one; .len 0: of all in /etc/resolv.conf */
+	struct msg_gate_servers servers; /* none: nothing is replaced */
+};
+
 /* The policy's servers, or those of /etc/resolv.conf (resolv.conf(5)). An
  * unreadable file gives none: SERVFAIL, never a fallback. */
 void upstream_servers(const struct policy *policy,
+		      const struct upstream_instead *instead,
 		      struct msg_gate_servers *ret);
 
 /* Addresses and on-link prefixes of this namespace. 0 or -errno. */

@@ -68,10 +68,8 @@ static int lease_memfd(void)
 
 static int spawn(struct warden *w, const char *role, struct child *ret)
 {
-	int err = child_spawn(role, !w->root, ret);
-
-	return err == -EPERM && w->root && w->bare ? child_spawn_bare(role, ret)
-						   : err;
+	return w->bare ? child_spawn_bare(role, ret)
+		       : child_spawn(role, !w->root, ret);
 }
 
 int warden_start(struct warden *w)
@@ -295,7 +293,7 @@ static void on_resolv_time(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	upstream_servers(w->policy, &servers);
+	upstream_servers(w->policy, &w->instead, &servers);
 	if (memcmp(&servers, &w->servers, sizeof(servers)) == 0 ||
 	    w->gate.sock < 0)
 		return;

@@ -11,6 +11,7 @@
 
 #include "cmd/gateway.h"
 #include "cmd/privsep.h"
+#include "cmd/upstream.h"
 #include "cmd/warden_boundary.h"
 #include "launch/child.h"
 #include "policy/bundle.h"
@@ -38,8 +39,8 @@ struct warden_forward {
 struct warden {
 	/* Set by the caller before warden_start(). */
 	bool root; /* children get uids of their own; else user namespaces */
-	bool bare; /* as root: without other namespaces, where none can be made
-		    */
+	bool bare; /* as root: without other namespaces, as none can be made
+		    * (isolate_has_own_root()) */
 	uid_t gate_uid, ledger_uid;  /* as root; 0: launch/isolate.h's */
 	const struct bundle *bundle; /* only read until it has started */
 	struct policy *policy;	     /* a reference of its own from there on */
@@ -51,6 +52,7 @@ struct warden {
 	int socket[GATE_SOCKET_COUNT];		  /* for the gate; -1: none */
 	struct ip answer;
 	struct msg_gate_uplink clients;
+	struct upstream_instead instead;
 	/* Of an earlier session of the same sandbox (cmd/sandbox_file.h), of
 	 * the right size; taken. 0: a new one, in memory. */
 	int lease_file;
@@ -78,6 +80,10 @@ struct warden {
 	struct warden_forward forward[WARDEN_FORWARDS_MAX];
 	size_t forwards;
 };
+
+/* What keeps gate, ledger and us apart, in a word of the receipt: "uid",
+ * "uid-chroot" (.bare) or "namespace". Static. */
+const char *warden_separation(const struct warden *warden);
 
 /* Starts both children; they load while the caller does other things. */
 int warden_start(struct warden *warden);

@@ -60,6 +60,11 @@ int warden_await(const struct child *child, enum msg_type type)
 
 #define COPY(to, from) snprintf(to, sizeof(to), "%s", from)
 
+const char *warden_separation(const struct warden *w)
+{
+	return !w->root ? "namespace" : w->bare ? "uid-chroot" : "uid";
+}
+
 static void describe(const struct warden *w, struct msg_ledger_start *start)
 {
 	const struct log_settings *log = policy_log(w->policy);
@@ -71,7 +76,7 @@ static void describe(const struct warden *w, struct msg_ledger_start *start)
 	snprintf(start->policy_name, sizeof(start->policy_name), "%.63s",
 		 policy_name(w->policy));
 	COPY(start->boundary, w->boundary);
-	COPY(start->separation, w->root ? "uid" : "namespace");
+	COPY(start->separation, warden_separation(w));
 	COPY(start->policy_files, session->policy_text);
 	if (w->gateway)
 		COPY(start->ruleset_digest, w->gateway->digest);
@@ -167,7 +172,7 @@ static int give_network(struct warden *w)
 
 	if (err)
 		return err;
-	upstream_servers(w->policy, &w->servers);
+	upstream_servers(w->policy, &w->instead, &w->servers);
 	if ((err = msg_send(w->gate.sock, MSG_GATE_UPLINK, &uplink, -1)))
 		return err;
 	return msg_send(w->gate.sock, MSG_GATE_SERVERS, &w->servers, -1);

@@ -142,7 +142,7 @@ static void adopt(struct warden *w, struct policy *policy, int *fd,
 	close_fd(&w->policy_fd);
 	w->policy_fd = steal_fd(fd);
 	w->policy_len = len;
-	upstream_servers(policy, &w->servers);
+	upstream_servers(policy, &w->instead, &w->servers);
 }
 
 static int refused(struct warden *w, const struct policy *policy,

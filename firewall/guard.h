@@ -23,6 +23,7 @@ struct ruleset_counters;
 #define GUARD_TABLE	    "sallyport_guard"
 #define GUARD_RESOLVERS_MAX 8
 #define GUARD_DEVICES_MAX   256 /* of one chain, says the kernel */
+#define GUARD_INBOUND_MAX   16
 
 /* What elements of the set of flows have for an interface (ruleset.h). */
 #define GUARD_FLOWS_OF "guard"
@@ -32,6 +33,12 @@ struct guard_spec {
 	/* On 127.0.0.1. */
 	uint16_t dns_udp_port, dns_tcp_port, transparent_port;
 	uint16_t nflog_group;
+	bool dns6; /* and on ::1 the resolver */
+	/* TCP from outside to .port goes to .listener, of the gate's uid. */
+	struct {
+		uint16_t port, listener;
+	} inbound[GUARD_INBOUND_MAX];
+	size_t inbounds;
 	/* Loopback addresses where somebody answers names who asks outside of
 	 * this namespace: only for the gate, whatever the port. */
 	struct ip resolver[GUARD_RESOLVERS_MAX];

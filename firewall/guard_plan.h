@@ -13,9 +13,9 @@ struct nftnl_set;
 struct nftnl_obj;
 struct nftnl_rule;
 
-#define GUARD_CHAINS   7 /* of the table inet */
+#define GUARD_CHAINS   8 /* of the table inet */
 #define GUARD_COUNTERS 4
-#define GUARD_RULES    48
+#define GUARD_RULES    80
 
 #define GUARD_COUNT_PACKETS "packets" /* of the table netdev */
 

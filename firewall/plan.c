@@ -46,7 +46,7 @@
 #include <linux/netfilter_ipv4.h>
 
 #include "base/cleanup.h"
-#include "firewall/expr.h"
+#include "firewall/writer.h"
 
 #define CHAIN_PRE     "pre"
 #define CHAIN_REFUSE  "refuse"
@@ -60,7 +60,6 @@
 #define COUNT_IPV6	2
 #define COUNT_FORWARDED 3
 
-#define SNAPLEN	      128
 #define DNS_PORT      53
 #define IP_FRAG_AT    6
 #define IP_SOURCE_AT  12
@@ -84,60 +83,10 @@ const char *const plan_counter[PLAN_COUNTERS] = {
 	[COUNT_FORWARDED] = "forwarded",
 };
 
-/* The rules are written one after another. */
-struct writer {
-	struct plan *plan;
-	const struct ruleset_spec *spec;
-	struct expr_list at; /* the rule being written */
-};
-
-static void rule(struct writer *w, const char *chain)
-{
-	struct nftnl_rule *r = NULL;
-
-	if (w->plan->rules < PLAN_RULES)
-		r = nftnl_rule_alloc();
-	if (!r) {
-		w->at.failed = true;
-		return;
-	}
-	w->plan->rule[w->plan->rules++] = r;
-	w->at.rule = r;
-	nftnl_rule_set_u32(r, NFTNL_RULE_FAMILY, NFPROTO_INET);
-	if (nftnl_rule_set_str(r, NFTNL_RULE_TABLE, RULESET_TABLE) < 0 ||
-	    nftnl_rule_set_str(r, NFTNL_RULE_CHAIN, chain) < 0)
-		w->at.failed = true;
-}
-
-static void count_and_log(struct writer *w, size_t counter)
-{
-	expr_count(&w->at, plan_counter[counter]);
-	expr_log(&w->at, plan_counter[counter], w->spec->nflog_group, SNAPLEN);
-}
-
-static void count_and_drop(struct writer *w, size_t counter)
-{
-	count_and_log(w, counter);
-	expr_verdict(&w->at, NF_DROP, NULL);
-}
-
-static void is_u8(struct writer *w, uint32_t meta, uint32_t op, uint8_t value)
-{
-	expr_meta_load(&w->at, meta, REG_KEY);
-	expr_cmp(&w->at, op, &value, sizeof(value));
-}
-
-/* The next expressions read an IPv4 header. Others were dropped before; nft
- * lists addresses only where a rule says so itself. */
-static void is_ipv4(struct writer *w)
-{
-	is_u8(w, NFT_META_NFPROTO, NFT_CMP_EQ, NFPROTO_IPV4);
-}
-
 /* The first byte of the destination. */
 static void to_network(struct writer *w, uint8_t byte)
 {
-	is_ipv4(w);
+	writer_ipv4(w);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 1,
 		     REG_KEY);
 	expr_cmp(&w->at, NFT_CMP_EQ, &byte, sizeof(byte));
@@ -145,20 +94,20 @@ static void to_network(struct writer *w, uint8_t byte)
 
 static void write_spoofs(struct writer *w)
 {
-	rule(w, CHAIN_PRE);
+	writer_rule(w, CHAIN_PRE);
 	expr_meta_set_mark(&w->at, 0);
 
-	rule(w, CHAIN_PRE);
-	is_u8(w, NFT_META_NFPROTO, NFT_CMP_NEQ, NFPROTO_IPV4);
-	count_and_drop(w, COUNT_IPV6);
+	writer_rule(w, CHAIN_PRE);
+	writer_meta(w, NFT_META_NFPROTO, NFT_CMP_NEQ, NFPROTO_IPV4);
+	writer_count_drop(w, plan_counter[COUNT_IPV6]);
 
-	rule(w, CHAIN_PRE);
-	is_ipv4(w);
+	writer_rule(w, CHAIN_PRE);
+	writer_ipv4(w);
 	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE_AT, 4,
 		     REG_KEY2);
 	expr_lookup(&w->at, SET_LINKS, true);
-	count_and_drop(w, COUNT_SPOOFED);
+	writer_count_drop(w, plan_counter[COUNT_SPOOFED]);
 }
 
 /* What must not be answered, not even by a refusal. */
@@ -166,25 +115,25 @@ static void write_martians(struct writer *w)
 {
 	const uint32_t top = htonl(0xe0000000);
 
-	rule(w, CHAIN_PRE);
-	is_u8(w, NFT_META_PKTTYPE, NFT_CMP_NEQ, PACKET_HOST);
-	count_and_drop(w, COUNT_REFUSED);
+	writer_rule(w, CHAIN_PRE);
+	writer_meta(w, NFT_META_PKTTYPE, NFT_CMP_NEQ, PACKET_HOST);
+	writer_count_drop(w, plan_counter[COUNT_REFUSED]);
 
-	rule(w, CHAIN_PRE);
-	is_ipv4(w);
+	writer_rule(w, CHAIN_PRE);
+	writer_ipv4(w);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY);
 	expr_mask(&w->at, &top, sizeof(top));
 	expr_cmp(&w->at, NFT_CMP_EQ, &top, sizeof(top));
-	count_and_drop(w, COUNT_REFUSED);
+	writer_count_drop(w, plan_counter[COUNT_REFUSED]);
 
-	rule(w, CHAIN_PRE);
+	writer_rule(w, CHAIN_PRE);
 	to_network(w, 127);
-	count_and_drop(w, COUNT_REFUSED);
+	writer_count_drop(w, plan_counter[COUNT_REFUSED]);
 
-	rule(w, CHAIN_PRE);
+	writer_rule(w, CHAIN_PRE);
 	to_network(w, 0);
-	count_and_drop(w, COUNT_REFUSED);
+	writer_count_drop(w, plan_counter[COUNT_REFUSED]);
 }
 
 static void write_fragments(struct writer *w)
@@ -192,40 +141,35 @@ static void write_fragments(struct writer *w)
 	const uint16_t mask = htons(0x3fff); /* more fragments, or an offset */
 	const uint16_t zero = 0;
 
-	rule(w, CHAIN_PRE);
-	is_ipv4(w);
+	writer_rule(w, CHAIN_PRE);
+	writer_ipv4(w);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_FRAG_AT,
 		     sizeof(mask), REG_KEY);
 	expr_mask(&w->at, &mask, sizeof(mask));
 	expr_cmp(&w->at, NFT_CMP_NEQ, &zero, sizeof(zero));
-	expr_verdict(&w->at, NFT_GOTO, CHAIN_REFUSE);
+	writer_goto(w, CHAIN_REFUSE);
 }
 
 static void deliver(struct writer *w, uint16_t port)
 {
 	expr_tproxy(&w->at, port);
 	expr_meta_set_mark(&w->at, RULESET_MARK);
-	expr_verdict(&w->at, NF_ACCEPT, NULL);
+	writer_accept(w);
 }
 
-static void write_dns(struct writer *w, uint8_t protocol)
+static void write_dns(struct writer *w, uint8_t protocol, uint16_t to)
 {
-	const uint16_t port = htons(DNS_PORT);
-
-	rule(w, CHAIN_PRE);
-	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, protocol);
-	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
-		     sizeof(port), REG_KEY);
-	expr_cmp(&w->at, NFT_CMP_EQ, &port, sizeof(port));
-	deliver(w, w->spec->dns_port);
+	writer_rule(w, CHAIN_PRE);
+	writer_port(w, protocol, DNS_PORT);
+	deliver(w, to);
 }
 
 /* TCP whose interface, destination and port are in @set. */
 static void tcp_in_set(struct writer *w, const char *set)
 {
-	rule(w, CHAIN_PRE);
-	is_ipv4(w);
-	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	writer_rule(w, CHAIN_PRE);
+	writer_ipv4(w);
+	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
 	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY2);
@@ -242,9 +186,9 @@ static void write_published(struct writer *w)
 	const uint16_t port = htons(RULESET_DIAL_FIRST);
 	const uint8_t flags = TCP_SYN | TCP_ACK, syn = TCP_SYN;
 
-	rule(w, CHAIN_PRE);
-	is_ipv4(w);
-	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	writer_rule(w, CHAIN_PRE);
+	writer_ipv4(w);
+	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
 	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
 	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY2);
@@ -257,70 +201,42 @@ static void write_published(struct writer *w)
 		     sizeof(flags), REG_KEY);
 	expr_mask(&w->at, &flags, sizeof(flags));
 	expr_cmp(&w->at, NFT_CMP_NEQ, &syn, sizeof(syn));
-	expr_verdict(&w->at, NF_ACCEPT, NULL);
+	writer_accept(w);
 }
 
-static void write_doors(struct writer *w)
+static void write_doors(struct writer *w, const struct ruleset_spec *spec)
 {
-	write_dns(w, IPPROTO_UDP);
-	write_dns(w, IPPROTO_TCP);
+	write_dns(w, IPPROTO_UDP, spec->dns_port);
+	write_dns(w, IPPROTO_TCP, spec->dns_port);
 
 	tcp_in_set(w, SET_DOORS);
-	expr_verdict(&w->at, NF_ACCEPT, NULL);
+	writer_accept(w);
 
 	tcp_in_set(w, SET_FLOWS);
-	deliver(w, w->spec->transparent_port);
+	deliver(w, spec->transparent_port);
 
 	write_published(w);
 
-	rule(w, CHAIN_PRE);
-	expr_verdict(&w->at, NFT_GOTO, CHAIN_REFUSE);
+	writer_rule(w, CHAIN_PRE);
+	writer_goto(w, CHAIN_REFUSE);
 }
 
-/* A connected UDP socket gets ECONNREFUSED, TCP too; others EHOSTUNREACH. */
-static void write_refusals(struct writer *w)
+static void write_rest(struct writer *w)
 {
-	rule(w, CHAIN_REFUSE);
-	count_and_log(w, COUNT_REFUSED);
+	writer_rule(w, CHAIN_REFUSE);
+	writer_count(w, plan_counter[COUNT_REFUSED]);
 
-	rule(w, CHAIN_REFUSE);
-	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_reject(&w->at, NFT_REJECT_TCP_RST, 0);
+	writer_refusals(w, CHAIN_REFUSE);
 
-	rule(w, CHAIN_REFUSE);
-	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_UDP);
-	expr_reject(&w->at, NFT_REJECT_ICMPX_UNREACH,
-		    NFT_REJECT_ICMPX_PORT_UNREACH);
-
-	rule(w, CHAIN_REFUSE);
-	expr_reject(&w->at, NFT_REJECT_ICMPX_UNREACH,
-		    NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
-
-	rule(w, CHAIN_FORWARD);
-	count_and_drop(w, COUNT_FORWARDED);
+	writer_rule(w, CHAIN_FORWARD);
+	writer_count_drop(w, plan_counter[COUNT_FORWARDED]);
 }
 
-/* @hook: NF_INET_*, or -1 for a chain that others go to. */
-static int make_chain(struct nftnl_chain **ret, const char *name, int hook,
-		      int32_t priority)
-{
-	struct nftnl_chain *c = nftnl_chain_alloc();
-
-	*ret = c;
-	if (!c)
-		return -ENOMEM;
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_FAMILY, NFPROTO_INET);
-	if (nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, RULESET_TABLE) < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, name) < 0)
-		return -ENOMEM;
-	if (hook < 0)
-		return 0;
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, (uint32_t)hook);
-	nftnl_chain_set_s32(c, NFTNL_CHAIN_PRIO, priority);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_POLICY, NF_DROP);
-	return nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, "filter") < 0 ? -ENOMEM
-								      : 0;
-}
+static const struct chain_spec chains[PLAN_CHAINS] = {
+	{ CHAIN_PRE, "filter", NF_INET_PRE_ROUTING, PRIORITY_PRE, NF_DROP },
+	{ CHAIN_REFUSE, NULL, 0, 0, 0 },
+	{ CHAIN_FORWARD, "filter", NF_INET_FORWARD, NF_IP_PRI_FIRST, NF_DROP },
+};
 
 /* @ranges: elements may be intervals in each field. */
 static int make_set(struct nftnl_set **ret, const char *table, uint32_t id,
@@ -354,31 +270,16 @@ int plan_make_flows(struct nftnl_set **ret, const char *table)
 	return make_set(ret, table, 3, SET_FLOWS, true, true);
 }
 
-static int make_counter(struct nftnl_obj **ret, const char *name)
+static int make_containers(struct plan *plan, const struct writer *w)
 {
-	struct nftnl_obj *o = nftnl_obj_alloc();
+	int r = 0;
 
-	*ret = o;
-	if (!o)
-		return -ENOMEM;
-	nftnl_obj_set_u32(o, NFTNL_OBJ_FAMILY, NFPROTO_INET);
-	nftnl_obj_set_u32(o, NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
-	nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_PKTS, 0);
-	nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_BYTES, 0);
-	nftnl_obj_set_str(o, NFTNL_OBJ_TABLE, RULESET_TABLE);
-	nftnl_obj_set_str(o, NFTNL_OBJ_NAME, name);
-	return 0;
-}
-
-static int make_containers(struct plan *plan)
-{
-	int r = make_chain(&plan->chain[0], CHAIN_PRE, NF_INET_PRE_ROUTING,
-			   PRIORITY_PRE);
-	if (r == 0)
-		r = make_chain(&plan->chain[1], CHAIN_REFUSE, -1, 0);
-	if (r == 0)
-		r = make_chain(&plan->chain[2], CHAIN_FORWARD, NF_INET_FORWARD,
-			       NF_IP_PRI_FIRST);
+	for (size_t i = 0; i < PLAN_CHAINS; i++)
+		if (!(plan->chain[i] = writer_chain(w, &chains[i])))
+			return -ENOMEM;
+	for (size_t i = 0; i < PLAN_COUNTERS; i++)
+		if (!(plan->counter[i] = writer_counter(w, plan_counter[i])))
+			return -ENOMEM;
 	if (r == 0)
 		r = make_set(&plan->set[0], RULESET_TABLE, 1, SET_LINKS, false,
 			     false);
@@ -390,26 +291,29 @@ static int make_containers(struct plan *plan)
 	if (r == 0)
 		r = make_set(&plan->set[3], RULESET_TABLE, 4, SET_PUBLISHED,
 			     false, false);
-	for (size_t i = 0; r == 0 && i < PLAN_COUNTERS; i++)
-		r = make_counter(&plan->counter[i], plan_counter[i]);
 	return r;
 }
 
 int plan_make(struct plan *plan, const struct ruleset_spec *spec)
 {
-	struct writer w = { .plan = plan, .spec = spec };
+	struct writer w = { .table = RULESET_TABLE,
+			    .family = NFPROTO_INET,
+			    .nflog_group = spec->nflog_group,
+			    .rule = plan->rule,
+			    .rules = &plan->rules,
+			    .max = PLAN_RULES };
 
 	*plan = (struct plan){ 0 };
 	if (!spec->dns_port || !spec->proxy_port || !spec->transparent_port)
 		return -EINVAL;
-	int r = make_containers(plan);
+	int r = make_containers(plan, &w);
 	if (r < 0)
 		return r;
 	write_spoofs(&w);
 	write_martians(&w);
 	write_fragments(&w);
-	write_doors(&w);
-	write_refusals(&w);
+	write_doors(&w, spec);
+	write_rest(&w);
 	return w.at.failed ? -ENOMEM : 0;
 }
 

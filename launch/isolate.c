@@ -17,6 +17,7 @@
 #include <cap-ng.h>
 #include <errno.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mount.h>
@@ -24,6 +25,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "launch/filter.h"
@@ -115,6 +117,20 @@ static int isolate_rights(const struct isolate_spec *spec)
 	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return -errno;
 	return isolate_limits(spec->role);
+}
+
+bool isolate_has_own_root(void)
+{
+	const unsigned long flags =
+		CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+	int status = -1;
+	long pid = syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
+
+	if (pid == 0)
+		_exit(isolate_files() < 0);
+	while (pid > 0 && waitpid((pid_t)pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 int isolate_self(const struct isolate_spec *spec, const char **reterr)

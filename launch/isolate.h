@@ -3,7 +3,10 @@
  * isolate.h - how a child of ours gives up everything, before it reads a byte
  * from outside.
  *
- *	1 files	   an empty, read-only root
+ *	1 files	   an empty, read-only root; where no mount namespace can be
+ *		   made, an empty directory of root's by chroot(2), which the
+ *		   fourth step makes as final: what would lead out of it
+ *		   (chroot, fchdir, any open, mounts) ends the process or fails
  *	2 identity own uid and gid, no groups (as root)
  *	3 rights   no capability in any set, no_new_privs, not dumpable
  *	4 calls	   seccomp: only what the role needs
@@ -26,6 +29,12 @@ struct isolate_spec {
 	uid_t uid; /* 0: keep (nested user namespace) */
 	gid_t gid;
 };
+
+/* Whether step 1 can be done in a mount namespace of one's own. Where an engine
+ * forbids that (no CAP_SYS_ADMIN, a seccomp or AppArmor profile without
+ * mount(2) or pivot_root(2)), child_spawn_bare() is what is left. Tried in a
+ * child that ends. */
+bool isolate_has_own_root(void);
 
 /* All four, in this order, on the calling (single-threaded) process. 0, or
  * -errno and what failed in *@reterr (static text). A caller that gets an error

@@ -111,9 +111,12 @@ int warden_restart_gate(struct warden *warden)
 	return 0;
 }
 
-void upstream_servers(const struct policy *policy, struct msg_gate_servers *ret)
+void upstream_servers(const struct policy *policy,
+		      const struct upstream_instead *instead,
+		      struct msg_gate_servers *ret)
 {
 	(void)policy;
+	(void)instead;
 	*ret = (struct msg_gate_servers){ 0 };
 }
 

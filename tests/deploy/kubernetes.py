@@ -14,7 +14,8 @@ import sys
 import yaml
 
 BINARY, FOLDER = sys.argv[1], sys.argv[2]
-GUARD_RIGHTS = {"NET_ADMIN", "SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL"}
+GUARD_RIGHTS = {"NET_ADMIN", "SETUID", "SETGID", "SETPCAP", "KILL",
+                "SYS_CHROOT"}
 good = True
 
 
@@ -77,7 +78,10 @@ def sidecar():
           {"command": ["sallyport", "guard", "status"]})
     check("its rights", context["capabilities"]["drop"] == ["ALL"] and
           set(context["capabilities"]["add"]) == GUARD_RIGHTS and
-          not context.get("privileged"), context)
+          not context.get("privileged") and
+          context["allowPrivilegeEscalation"] is False, context)
+    check("the runtime's own profile is left to it", context["seccompProfile"]
+          == {"type": "RuntimeDefault"} and "appArmorProfile" not in context)
     check("its files", context["readOnlyRootFilesystem"] is True)
     policy = guard["args"][guard["args"].index("--policy") + 1]
     mounts = {mount["mountPath"]: mount for mount in guard["volumeMounts"]}

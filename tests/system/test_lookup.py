@@ -132,7 +132,7 @@ def test_serve(case):
         _, err = process.communicate(timeout=20)
     check(f"policy: {path}\n" in err, err)
     with open(log + "/audit.jsonl") as f:
-        check(f"serve; policy {path}" in f.readline())
+        check(f"; policy {path}" in f.readline())
 
 
 def test_what_is_named(case):

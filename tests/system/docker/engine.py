@@ -230,7 +230,8 @@ class Engine:
 
 def missing():
     """What a machine lacks to run these, or None."""
-    for program in "dockerd", "docker", "containerd", "runc", BUSYBOX:
+    for program in ("dockerd", "docker", "docker-compose", "containerd", "runc",
+                    BUSYBOX):
         if not shutil.which(program):
             return program
     return None

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import yaml
-from engine import BUSYBOX, Engine, settle
+from engine import BUSYBOX, SOCKET, Engine, settle
 from lab import DNS, EVIL, GOOD, sh
 from test_image import settings
 
@@ -228,25 +228,24 @@ def test_restart(case):
 
 
 def test_resolvers(case):
-    """Docker's own resolver may ask from inside the container, and so in a
-    circle: whom it asks, newer engines say in resolv.conf; where nobody says
-    it, the message does."""
-    name = case.container()
-    case.set(name, DNS="")
-    done = case.firewall(name)
-    assert done.returncode == 1 and "option dns" in done.stderr, done
-    for line, works in ((f"# ExtServers: [{DNS}]", True),
-                        (f"# ExtServers: [host({DNS})]", False)):
-        name = case.container()
+    """Docker's own resolver asks from inside the container where the machine's
+    is not on loopback: the gate then asks whom that asks, all of them, and
+    follows nobody into a circle. Where it asks from the machine, the gate asks
+    it."""
+    for network, resolv in (("dev", f"nameserver {EVIL}\nnameserver {DNS}\n"),
+                            ("dev", "nameserver 127.0.0.53\n"),
+                            ("bridge", f"nameserver {DNS}\n")):
+        case.lab.resolv(resolv)
+        name = case.container("--network", network)
         case.set(name, DNS="")
-        case.sh(name, f"echo '{line}' >>/etc/resolv.conf", "0")
         done = case.firewall(name)
-        assert (done.returncode == 0) == works, (line, done)
-    # On the engine's own network there is none of it.
-    name = case.container("--network", "bridge")
-    case.set(name, DNS="")
-    done = case.firewall(name)
-    assert done.returncode == 0, done
+        assert done.returncode == 0, (network, resolv, done)
+        case.held(name)
+        assert not case.lab.asked("secret.tunnel.test")
+        got = case.sh(name, "timeout 5 nslookup secret.tunnel.test")
+        assert got.returncode and not case.lab.asked("secret.tunnel.test"), got
+        case.docker.run("rm", "-f", name)
+    case.lab.resolv(f"nameserver {DNS}\n")
 
 
 def test_install(case):
@@ -273,8 +272,6 @@ def test_install(case):
 
 TEMPLATE = DEVCONTAINER + "/compose/.devcontainer"
 GATEWAY = "172.31.2.2"
-SWITCHES = {"cap_drop": "--cap-drop", "cap_add": "--cap-add",
-            "security_opt": "--security-opt", "dns": "--dns"}
 
 
 def template():
@@ -282,37 +279,9 @@ def template():
         return yaml.safe_load(text)
 
 
-def words_of(service, workspace):
-    """What Compose makes of a service, of the keys that are in use here; any
-    other one is an error."""
-    words = []
-    for key, value in service.items():
-        if key in SWITCHES:
-            for one in value:
-                words += [SWITCHES[key], one.replace(
-                    "seccomp:", "seccomp=").replace("apparmor:", "apparmor=")]
-        elif key in ("environment", "sysctls"):
-            for item in value.items():
-                words += ["-e" if key == "environment" else "--sysctl",
-                          "=".join(item)]
-        elif key == "volumes":
-            for one in value:
-                place, rest = one.split(":", 1)
-                if place.startswith("."):
-                    place = os.path.normpath(f"{workspace}/.devcontainer/{place}")
-                words += ["-v", f"{place}:{rest}"]
-        elif key in ("init", "read_only"):
-            assert value is True, (key, value)
-            words += ["--" + key.replace("_", "-")]
-        else:
-            assert key in ("image", "command", "networks", "depends_on",
-                           "restart", "stop_grace_period"), key
-    return words
-
-
 def compose(case):
-    """The networks and the two containers, as `docker compose up` makes them,
-    with images that are here."""
+    """The project, as Compose makes it of the template, with images that are
+    here under the names that it asks for."""
     if hasattr(case, "composed"):
         return
     case.composed = True
@@ -320,33 +289,24 @@ def compose(case):
     shutil.copytree(TEMPLATE, workspace + "/.devcontainer")
     with open(workspace + "/.devcontainer/policy.yaml", "w") as out:
         out.write("version: 1\nallow: [allowed.test]\n")
-    told = template()
-    for name, network in told["networks"].items():
-        network = dict(network or {})
-        words = ["--internal"] if network.pop("internal", False) else []
-        for option in network.pop("driver_opts", {}).items():
-            words += ["-o", "=".join(option)]
-        for config in network.pop("ipam", {}).get("config", []):
-            words += ["--subnet", config.pop("subnet")]
-            assert not config, config
-        assert not network, network
-        case.docker.run("network", "create", *words, name)
     case.load("gateway", lambda root: subprocess.run(
         [TOP + "/deploy/docker/rootfs", BINARY, root], check=True), settings())
-    gateway, agent = told["services"]["gateway"], told["services"]["agent"]
-    case.docker.run("create", "--name", "gateway", "--network", "outside",
-                    "--health-interval", "1s", *words_of(gateway, workspace), "gateway",
-                    *gateway["command"])
-    case.docker.run("network", "connect", "--ip",
-                    gateway["networks"]["inside"]["ipv4_address"], "inside",
-                    "gateway")
-    case.docker.run("start", "gateway")
-    health = settle(lambda: case.docker.out(
-        "inspect", "-f", "{{.State.Health.Status}}", "gateway"), "healthy", 30)
-    assert health == "healthy", case.docker.run("logs", "gateway")
-    assert agent["networks"] == ["inside"]
-    case.docker.run("run", "-d", "--name", "agent", "--network", "inside",
-                    *words_of(agent, workspace), "base", *agent["command"])
+    services = template()["services"]
+    case.docker.run("tag", "gateway", services["gateway"]["image"])
+    case.docker.run("tag", "base", services["agent"]["image"])
+    done = subprocess.run(
+        ["docker-compose", "-p", "project", "up", "-d", "--no-build"], text=True,
+        cwd=workspace + "/.devcontainer", capture_output=True,
+        stdin=subprocess.DEVNULL, timeout=120,
+        env=dict(os.environ, HOME=case.lab.dir, DOCKER_HOST=SOCKET))
+    assert done.returncode == 0, (done, case.docker.run(
+        "logs", "project_gateway_1", check=False))
+    # It has waited until the gateway was healthy.
+    health = case.docker.out("inspect", "-f", "{{.State.Health.Status}}",
+                             "project_gateway_1")
+    assert health == "healthy", health
+    for name in "gateway", "agent":
+        case.docker.run("rename", f"project_{name}_1", name)
 
 
 def inside(case, script, user="1000"):
