@@ -84,6 +84,7 @@ struct msg_ledger_start {
 	uint32_t uid, gid; /* to become; 0: keep */
 	/* What is said of the session in its receipt. */
 	char separation[16];	 /* "uid", "namespace" */
+	char files[16];		 /* "private", "host"; "": not ours to say */
 	char ruleset_digest[65]; /* as read back; "" under `serve` */
 	char command[128];	 /* cut; "" under `serve` */
 	char policy_files[512];	 /* for people */

@@ -91,6 +91,7 @@ static void start_children(struct run *run)
 	w->boundary = "netns";
 	w->session = &run->session;
 	w->command = run->options.argv[0];
+	w->files = bounds_files_word(&run->options.bounds);
 	err = warden_start(w);
 	if (err)
 		die(EXIT_SALLYPORT, "starting gate and ledger: %s",
@@ -134,10 +135,11 @@ static void record_open(struct run *run)
 				     .detail = detail };
 
 	snprintf(detail, sizeof(detail),
-		 "command %.100s; ruleset sha256:%s; separation %s; policy %s",
+		 "command %.100s; ruleset sha256:%s; separation %s; files %s; "
+		 "policy %s",
 		 run->options.argv[0], run->gateway.digest,
 		 run->command.spec.as_root ? "uid" : "namespace",
-		 run->session.policy_text);
+		 bounds_files_word(&run->options.bounds), run->session.policy_text);
 	if (warden_record(&run->warden, &event))
 		die(EXIT_SALLYPORT, "the ledger does not take records");
 }
@@ -272,6 +274,7 @@ int run_main(int argc, char **argv)
 	options_parse(OPTIONS_RUN, argc, argv, &run.options);
 	if (run.options.verbose)
 		log_init("sallyport", LOG_LEVEL_INFO);
+	run.view.bounds = &run.options.bounds;
 	run_view_user(&run.view, &run.options, &run.command.spec);
 	run_view_descriptors(&run.options);
 	session_open(&run.options, &run.session);

@@ -71,6 +71,8 @@ static void describe(const struct warden *w, struct msg_ledger_start *start)
 	snprintf(start->policy_name, sizeof(start->policy_name), "%.63s",
 		 policy_name(w->policy));
 	COPY(start->boundary, w->boundary);
+	if (w->files)
+		COPY(start->files, w->files);
 	COPY(start->separation, w->root ? "uid" : "namespace");
 	COPY(start->policy_files, session->policy_text);
 	if (w->gateway)
