@@ -22,7 +22,11 @@ const char bounds_help[] =
 	"  --fs host         it sees and may change all files as its user may, "
 	"passwords and\n"
 	"                    keys too (what is hidden by default: see the "
-	"manual)\n";
+	"manual)\n"
+	"  --env NAME[=VALUE]\n"
+	"                    it inherits this variable although it may be a "
+	"secret, like\n"
+	"                    ANTHROPIC_API_KEY; or one more\n";
 
 static bool add_path(struct bounds *bounds, enum process_access access,
 		     const char *arg, const char **reterr)
@@ -42,6 +46,17 @@ static bool add_path(struct bounds *bounds, enum process_access access,
 	return true;
 }
 
+static bool add_env(struct bounds *bounds, const char *arg, const char **reterr)
+{
+	if (!*arg || *arg == '=')
+		*reterr = "neither NAME nor NAME=VALUE:";
+	else if (bounds->envs == BOUNDS_ENV_MAX)
+		*reterr = "too many --env options:";
+	else
+		bounds->env[bounds->envs++] = arg;
+	return true;
+}
+
 bool bounds_option(struct bounds *bounds, int code, const char *arg,
 		   const char **reterr)
 {
@@ -58,6 +73,8 @@ bool bounds_option(struct bounds *bounds, int code, const char *arg,
 		else if (strcmp(arg, "private") != 0)
 			*reterr = "neither host nor private:";
 		return true;
+	case BOUNDS_ENV:
+		return add_env(bounds, arg, reterr);
 	default:
 		return false;
 	}

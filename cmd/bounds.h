@@ -17,6 +17,7 @@ enum bounds_option {
 	BOUNDS_RO,
 	BOUNDS_HIDE,
 	BOUNDS_FS,
+	BOUNDS_ENV,
 };
 
 /* For a table of getopt_long(). */
@@ -24,16 +25,20 @@ enum bounds_option {
 	{ "rw", required_argument, NULL, BOUNDS_RW },             \
 		{ "ro", required_argument, NULL, BOUNDS_RO },     \
 		{ "hide", required_argument, NULL, BOUNDS_HIDE }, \
+		{ "fs", required_argument, NULL, BOUNDS_FS },     \
 	{                                                         \
-		"fs", required_argument, NULL, BOUNDS_FS          \
+		"env", required_argument, NULL, BOUNDS_ENV        \
 	}
 
 #define BOUNDS_PATHS_MAX 60
+#define BOUNDS_ENV_MAX	 256
 
 struct bounds {
 	struct process_path path[BOUNDS_PATHS_MAX]; /* canonical */
 	size_t paths;
 	bool host_files;
+	const char *env[BOUNDS_ENV_MAX]; /* NAME, NAME=VALUE */
+	size_t envs;
 };
 
 extern const char bounds_help[];

@@ -121,6 +121,8 @@ static void begin_process(struct run *run)
 {
 	run->command.spec.netns = run->gateway.sandbox.fd;
 	run->command.spec.argv = run->options.argv;
+	run->command.env = run->options.bounds.env;
+	run->command.envs = run->options.bounds.envs;
 	command_begin(&run->command, &run->gateway.link.gateway,
 		      GATEWAY_PROXY_PORT, run->view.home);
 }

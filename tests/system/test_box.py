@@ -264,3 +264,32 @@ def test_host_files(case):
 
 def test_no_packet_left(case):
     silent(case)
+
+
+def test_environment(case):
+    top = ground(case, "env")
+    secret = {"ANTHROPIC_API_KEY": "a1", "GITHUB_TOKEN": "b2", "db_password": "c3",
+              "AWS_PROFILE": "d4", "EMPTY_TOKEN": ""}
+    plain = {"AWS_REGION": "e5", "EDITOR": "f6", "TOKENIZERS": "g7"}
+    run = box(case, top, "env", env={**secret, **plain})
+    env = dict(line.split("=", 1) for line in run.out.splitlines())
+    check(not set(secret) & set(env), run)
+    check(all(env.get(k) == v for k, v in plain.items()), run)
+    for name in secret:
+        check((name in run.err) == (name != "EMPTY_TOKEN"), run)
+    check("--env NAME" in run.err and "a1" not in run.err, run)
+    run = box(case, top, "env", env={**secret, **plain},
+              args=("--env", "ANTHROPIC_API_KEY", "--env", "GITHUB_TOKEN=own",
+                    "--env", "MORE=1", "--env", "NONE", "--env",
+                    "LD_PRELOAD=/x.so", "--env", "HTTPS_PROXY=http://evil:1"))
+    env = dict(line.split("=", 1) for line in run.out.splitlines())
+    check(env["ANTHROPIC_API_KEY"] == "a1" and env["GITHUB_TOKEN"] == "own", run)
+    check(env["MORE"] == "1" and "NONE" not in env and "LD_PRELOAD" not in env, run)
+    check("evil" not in env["HTTPS_PROXY"] and "db_password" not in env, run)
+    check("GITHUB_TOKEN" not in run.err and "db_password" in run.err, run)
+    # The values are not in reach of the command in another way.
+    run = box(case, top, "sh", "-c", "cat /proc/*/environ | tr '\\0' '\\n'",
+              env=secret)
+    check("a1" not in run.out and "PATH=" in run.out, run)
+    run = box(case, top, "true", args=("--env", "=x"))
+    check(run.status == 125 and "NAME" in run.err, run)
