@@ -7,11 +7,17 @@
  */
 #include "cmd/bounds.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "policy/values.h"
+
+/* Less than that not even bubblewrap can do with. */
+#define MEMORY_MIN (4u << 20)
 
 const char bounds_help[] =
 	"  --rw PATH         the command may write there too\n"
@@ -26,7 +32,14 @@ const char bounds_help[] =
 	"  --env NAME[=VALUE]\n"
 	"                    it inherits this variable although it may be a "
 	"secret, like\n"
-	"                    ANTHROPIC_API_KEY; or one more\n";
+	"                    ANTHROPIC_API_KEY; or one more\n"
+	"  --memory SIZE     for the command and all that it starts, like 2G; "
+	"what needs\n"
+	"                    more is killed\n"
+	"  --pids N          processes and threads\n"
+	"  --cpus N          like 2 or 0.5\n"
+	"  --fsize SIZE      of a file that it writes\n"
+	"  --nofile N        open files, of each process\n";
 
 static bool add_path(struct bounds *bounds, enum process_access access,
 		     const char *arg, const char **reterr)
@@ -57,6 +70,64 @@ static bool add_env(struct bounds *bounds, const char *arg, const char **reterr)
 	return true;
 }
 
+/* 512 MB, 512MiB; and 512M and 512m as others have it, MiB. */
+static const char *size_of(const char *arg, uint64_t *ret)
+{
+	AUTO_FREE char *text = NULL;
+	size_t n = strlen(arg);
+	char last = n ? arg[n - 1] : '\0';
+
+	if (!last || !strchr("kKmMgGtT", last))
+		return value_size(arg, ret);
+	if (last >= 'a')
+		last = (char)(last - 'a' + 'A');
+	if (asprintf(&text, "%.*s%ciB", (int)n - 1, arg, last) < 0) {
+		text = NULL;
+		return "out of memory:";
+	}
+	return value_size(text, ret);
+}
+
+static bool add_size(uint64_t *limit, uint64_t least, const char *arg,
+		     const char **reterr)
+{
+	if (size_of(arg, limit))
+		*reterr = "not a size like 512M or 2 GB:";
+	else if (*limit < least)
+		*reterr = "too little for anything to run:";
+	return true;
+}
+
+static bool add_count(unsigned *limit, unsigned max, const char *arg,
+		      const char **reterr)
+{
+	if (!value_count(arg, max, limit))
+		*reterr = "not a number, or too large:";
+	return true;
+}
+
+/* Thousandths, of a number like 2 or 0.5. */
+static bool add_cpus(unsigned *limit, const char *arg, const char **reterr)
+{
+	char *end;
+	unsigned long whole, part = 0;
+	unsigned unit = 1000;
+
+	errno = 0;
+	whole = strtoul(arg, &end, 10);
+	if (*end == '.')
+		for (end++; *end >= '0' && *end <= '9' && unit > 1; end++) {
+			unit /= 10;
+			part += (unsigned long)(*end - '0') * unit;
+		}
+	if (*arg < '0' || *arg > '9' || errno || *end || whole > 4096 ||
+	    whole * 1000 + part < 10)
+		*reterr = "not a number of CPUs like 2 or 0.5:";
+	else
+		*limit = (unsigned)(whole * 1000 + part);
+	return true;
+}
+
 bool bounds_option(struct bounds *bounds, int code, const char *arg,
 		   const char **reterr)
 {
@@ -75,6 +146,17 @@ bool bounds_option(struct bounds *bounds, int code, const char *arg,
 		return true;
 	case BOUNDS_ENV:
 		return add_env(bounds, arg, reterr);
+	case BOUNDS_MEMORY:
+		return add_size(&bounds->limits.memory, MEMORY_MIN, arg,
+				reterr);
+	case BOUNDS_FSIZE:
+		return add_size(&bounds->limits.fsize, 1, arg, reterr);
+	case BOUNDS_PIDS:
+		return add_count(&bounds->limits.pids, 1u << 22, arg, reterr);
+	case BOUNDS_NOFILE:
+		return add_count(&bounds->limits.nofile, 1u << 20, arg, reterr);
+	case BOUNDS_CPUS:
+		return add_cpus(&bounds->limits.cpus, arg, reterr);
 	default:
 		return false;
 	}

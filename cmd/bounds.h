@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "launch/limits.h"
 #include "launch/process.h"
 
 enum bounds_option {
@@ -18,16 +19,26 @@ enum bounds_option {
 	BOUNDS_HIDE,
 	BOUNDS_FS,
 	BOUNDS_ENV,
+	BOUNDS_MEMORY,
+	BOUNDS_PIDS,
+	BOUNDS_CPUS,
+	BOUNDS_FSIZE,
+	BOUNDS_NOFILE,
 };
 
 /* For a table of getopt_long(). */
-#define BOUNDS_OPTIONS                                            \
-	{ "rw", required_argument, NULL, BOUNDS_RW },             \
-		{ "ro", required_argument, NULL, BOUNDS_RO },     \
-		{ "hide", required_argument, NULL, BOUNDS_HIDE }, \
-		{ "fs", required_argument, NULL, BOUNDS_FS },     \
-	{                                                         \
-		"env", required_argument, NULL, BOUNDS_ENV        \
+#define BOUNDS_OPTIONS                                                \
+	{ "rw", required_argument, NULL, BOUNDS_RW },                 \
+		{ "ro", required_argument, NULL, BOUNDS_RO },         \
+		{ "hide", required_argument, NULL, BOUNDS_HIDE },     \
+		{ "fs", required_argument, NULL, BOUNDS_FS },         \
+		{ "env", required_argument, NULL, BOUNDS_ENV },       \
+		{ "memory", required_argument, NULL, BOUNDS_MEMORY }, \
+		{ "pids", required_argument, NULL, BOUNDS_PIDS },     \
+		{ "cpus", required_argument, NULL, BOUNDS_CPUS },     \
+		{ "fsize", required_argument, NULL, BOUNDS_FSIZE },   \
+	{                                                             \
+		"nofile", required_argument, NULL, BOUNDS_NOFILE      \
 	}
 
 #define BOUNDS_PATHS_MAX 60
@@ -39,6 +50,7 @@ struct bounds {
 	bool host_files;
 	const char *env[BOUNDS_ENV_MAX]; /* NAME, NAME=VALUE */
 	size_t envs;
+	struct resources limits;
 };
 
 extern const char bounds_help[];

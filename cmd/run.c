@@ -22,6 +22,7 @@
 #include "cmd/gateway.h"
 #include "cmd/options.h"
 #include "cmd/reload.h"
+#include "cmd/run_limits.h"
 #include "cmd/run_view.h"
 #include "cmd/session.h"
 #include "cmd/summary.h"
@@ -36,6 +37,7 @@ struct run {
 	struct command_process command;
 	struct run_view view;
 	struct reload reload;
+	struct limits_groups limits;
 	struct event_base *base;
 	int publish_fd[OPTION_PUBLISH_MAX];
 	bool failed;
@@ -121,6 +123,8 @@ static void begin_process(struct run *run)
 {
 	run->command.spec.netns = run->gateway.sandbox.fd;
 	run->command.spec.argv = run->options.argv;
+	run_limits_make(&run->limits, &run->options.bounds.limits,
+			&run->command.spec);
 	run->command.env = run->options.bounds.env;
 	run->command.envs = run->options.bounds.envs;
 	command_begin(&run->command, &run->gateway.link.gateway,
@@ -129,19 +133,23 @@ static void begin_process(struct run *run)
 
 static void record_open(struct run *run)
 {
-	char detail[800];
+	char detail[1000], limits[120];
 	struct audit_event event = { .kind = EVENT_SESSION_OPEN,
 				     .sandbox = 1,
 				     .verdict = { .allow = true },
 				     .src_ip = run->gateway.link.ip,
 				     .detail = detail };
 
+	limits_describe(&run->options.bounds.limits, &run->limits, limits,
+			sizeof(limits));
 	snprintf(detail, sizeof(detail),
 		 "command %.100s; ruleset sha256:%s; separation %s; files %s; "
-		 "policy %s",
+		 "%s%s%spolicy %s",
 		 run->options.argv[0], run->gateway.digest,
 		 run->command.spec.as_root ? "uid" : "namespace",
-		 bounds_files_word(&run->options.bounds), run->session.policy_text);
+		 bounds_files_word(&run->options.bounds),
+		 *limits ? "limits " : "", limits, *limits ? "; " : "",
+		 run->session.policy_text);
 	if (warden_record(&run->warden, &event))
 		die(EXIT_SALLYPORT, "the ledger does not take records");
 }
@@ -301,6 +309,7 @@ int run_main(int argc, char **argv)
 	record_open(&run);
 	watch(&run);
 	settle_policy(&run);
+	run_limits_settle(&run.limits, &run.options.bounds.limits, &run.warden);
 	boundary_end(&run.warden);
 	status = finish(&run);
 	release(&run);

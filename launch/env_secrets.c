@@ -39,7 +39,8 @@ static const char *const listed[] = {
 	"PASSWORD",
 	"AWS_*",
 	"AZURE_*",
-	"ARM_*",
+	"ARM_CLIENT_*",
+
 	"VAULT_*",
 	"OP_SESSION_*",
 	"BW_SESSION",
@@ -66,7 +67,7 @@ static const char *const listed[] = {
 
 /* No secrets in what the list says above. */
 static const char *const harmless[] = { "AWS_REGION", "AWS_DEFAULT_REGION",
-					"AWS_PAGER", "ARM_ARCH",
+					"AWS_PAGER", "AWS_CA_BUNDLE",
 					"AWS_EC2_METADATA_DISABLED" };
 
 static bool matches(const char *pattern, const char *name, size_t len)

@@ -25,6 +25,7 @@
 
 #include "base/cleanup.h"
 #include "launch/isolate.h"
+#include "launch/limits.h"
 #include "launch/userns.h"
 #include "launch/view.h"
 
@@ -217,6 +218,9 @@ _Noreturn void process_child(const struct process_spec *spec,
 
 	close(pipes->fd[START][1]);
 	r = die_with_parent(pipes, &report);
+	/* Before there is a second process. */
+	if (r == 0 && limits_groups_join(spec->groups) < 0)
+		r = explain(&report, "join the control group of the limits");
 	if (r == 0)
 		r = prepare_session(spec, &report);
 	if (r == 0)

@@ -150,6 +150,9 @@ int view_paths(struct view *view, char *reterr, size_t cap)
 
 	if (spec->host_files)
 		r = view_add_bind(view, "/", true, reterr, cap);
+	/* A control group may be our user's own; not the command's. */
+	if (r == 0 && spec->host_files)
+		r = view_add_bind(view, "/sys", false, reterr, cap);
 	for (size_t i = 0; r == 0 && i < spec->paths; i++)
 		if (spec->path[i].access == PROCESS_HIDE)
 			r = add(view, &spec->path[i], reterr, cap);

@@ -293,3 +293,99 @@ def test_environment(case):
     check("a1" not in run.out and "PATH=" in run.out, run)
     run = box(case, top, "true", args=("--env", "=x"))
     check(run.status == 125 and "NAME" in run.err, run)
+
+
+BOMB = """
+import os, time
+n = 0
+try:
+    while n < 60:
+        if os.fork() == 0:
+            time.sleep(5)
+            os._exit(0)
+        n += 1
+except OSError as e:
+    print("refused", n, e.errno)
+print("forked", n)
+"""
+
+
+def groups():
+    """Directories of ours that are left, anywhere."""
+    found = []
+    for top, dirs, _ in os.walk("/sys/fs/cgroup"):
+        found += [f"{top}/{d}" for d in dirs if d.startswith("sallyport-run-")
+                  and not os.path.exists(f"/proc/{d[14:]}")]
+    return found
+
+
+def test_limits(case):
+    top = ground(case, "limits")
+    how = "cgroup" if case.who == "root" else "rlimit"
+    eat = "x = bytearray(200 << 20); x[::4096] = b'x' * len(x[::4096]); print(len(x))"
+    run = box(case, top, "python3", "-c", eat, args=("--memory", "100M"))
+    check(run.status != 0 and "209715200" not in run.out, run)
+    check(f"memory by {how}" in start(run.log), run)
+    if how == "cgroup":  # an rlimit tells nobody
+        check("limit reached: memory" in run.err, run)
+        check("limit reached: memory" in str(receipt(run.log)["findings"]), run)
+    run = box(case, top, "python3", "-c", eat, args=("--memory", "600M"))
+    check(run.status == 0 and "209715200" in run.out, run)
+    check("limit reached" not in run.err, run)
+
+    run = box(case, top, "python3", "-c", BOMB, args=("--pids", "20"))
+    check(run.status == 0 and "refused 19 11" in run.out, run)
+    check(f"pids by {how}" in start(run.log), run)
+    if how == "cgroup":
+        check("limit reached: 20 pids" in run.err, run)
+        check("20 pids" in str(receipt(run.log)["findings"]), run)
+
+    script = ("head -c 2000000 /dev/zero > big; stat -c %s big;"
+              "python3 -c 'x = [open(\"/dev/null\") for i in range(60)]' 2>&1 |"
+              "tail -1; ulimit -f unlimited; ulimit -n 4000")
+    run = box(case, top, "bash", "-c", script,
+              args=("--fsize", "1MB", "--nofile", "50"))
+    check("1000000" in run.out and "Too many open files" in run.out, run)
+    check("fsize by rlimit, nofile by rlimit" in start(run.log), run)
+    check(run.err.count("ulimit") == 2, run)
+    check(not groups(), groups())
+
+
+def start(log):
+    with open(log + "/audit.jsonl") as f:
+        return f.readline()
+
+
+def test_cpus(case):
+    top = ground(case, "cpus")
+    spin = ("import os, time\nend = time.monotonic() + 1\n"
+            "while time.monotonic() < end: pass\n"
+            "print(sum(os.times()[:2]))")
+    run = box(case, top, "python3", "-c", spin, args=("--cpus", "0.2"))
+    if case.who == "user":  # no control group is ours
+        check(run.status == 125 and "control group" in run.err, run)
+        return
+    check(run.status == 0 and float(run.out) < 0.45, run)
+    check("cpus by cgroup" in start(run.log), run)
+
+
+def test_groups_are_out_of_reach(case):
+    top = ground(case, "groups")
+    script = ("import glob, os\n"
+              "for f in glob.glob('/sys/fs/cgroup/**/cgroup.procs', recursive=True)"
+              " + glob.glob('/sys/fs/cgroup/**/pids.max', recursive=True):\n"
+              "    try:\n"
+              "        open(f, 'w').write('0')\n"
+              "        print('wrote', f)\n"
+              "    except OSError: pass\n" + BOMB)
+    for args in (), ("--fs", "host"):
+        run = box(case, top, "python3", "-c", script,
+                  args=("--pids", "10", *args))
+        check("wrote" not in run.out and "refused 9 11" in run.out, run)
+    # A session that can't begin leaves none behind either.
+    run = box(case, top, "true", args=("--pids", "10", "--rw", "/dev"))
+    check(run.status == 125 and not groups(), run)
+    for args in (("--memory", "1k"), ("--pids", "0"), ("--cpus", "x"),
+                 ("--fsize", "1 XB"), ("--memory", "")):
+        run = box(case, top, "true", args=args)
+        check(run.status == 125 and args[0].strip("-") not in run.out, run)
