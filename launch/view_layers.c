@@ -19,8 +19,10 @@
 #include "base/cleanup.h"
 #include "launch/view.h"
 
+enum kind { WAY, TREE, PIN, BIND, MASK };
+
 struct layer {
-	enum { WAY, TREE, PIN, BIND, MASK } kind;
+	enum kind kind;
 	char *path;
 	const struct view_bind *bind;
 	bool dir; /* of a mask */
@@ -31,7 +33,7 @@ struct layers {
 	size_t n;
 };
 
-static int add(struct layers *all, int kind, const char *path,
+static int add(struct layers *all, enum kind kind, const char *path,
 	       const struct view_bind *bind, bool dir)
 {
 	struct layer *more =
@@ -44,8 +46,10 @@ static int add(struct layers *all, int kind, const char *path,
 		free(copy);
 		return -ENOMEM;
 	}
-	more[all->n] = (struct layer){ .path = copy, .bind = bind, .dir = dir };
-	more[all->n++].kind = kind;
+	more[all->n] = (struct layer){
+		.kind = kind, .path = copy, .bind = bind, .dir = dir
+	};
+	all->n++;
 	return 0;
 }
 

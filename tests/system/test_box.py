@@ -480,3 +480,33 @@ def test_system_calls(case):
             check(result == "killed", (name, result))
         else:  # refused by the filter: EPERM, ENOSYS or what says "none such"
             check(result in ("1", "38", "93", "97"), (name, result))
+
+
+LANDLOCK = ("import ctypes; print(ctypes.CDLL(None).syscall(444, 0, 0, 1))")
+
+
+def test_second_wall(case):
+    """Landlock: what leads around the view of the files leads to no writing."""
+    top = ground(case, "wall")
+    given = make(case, top + "/given", "to read\n", 0o666)
+    out = make(case, top + "/out", "", 0o666)
+    work = make(case, top + "/work")
+    version = int(subprocess.run(["python3", "-c", LANDLOCK], text=True,
+                                 capture_output=True, check=True).stdout)
+    check(version >= 3, "this kernel has no Landlock")
+    script = ("cat; echo evil > /proc/self/fd/0; echo more >> /proc/self/fd/1;"
+              "echo a > a; mkdir b c; ln a b/l; mv b/l c/m; ln -s a s; : > a;"
+              "mv c /tmp/c; cat /tmp/c/m; echo b > /dev/null; rm -r b s /tmp/c;"
+              "echo t > /dev/shm/x; echo x > /tmp/y; mkfifo f; echo 5 >"
+              " /proc/self/oom_score_adj; sleep 9 & kill $!; wait $!;"
+              "echo killed $?; : > /dev/stdout; ls")
+    with open(given) as stdin, open(out, "a") as stdout:
+        run = box(case, work, "bash", "-c", script, stdin=stdin, stdout=stdout)
+    with open(given) as f:
+        check(f.read() == "to read\n", run)
+    check(run.status == 0 and run.err.count("denied") == 1, run)
+    with open(out) as f:
+        check(f.read() == "a\nf\n", run)
+    # pid 1 is outside of that domain.
+    run = box(case, work, "sh", "-c", "kill -9 1; kill -0 1; kill -0 $$ && echo self")
+    check(run.out == "self\n" and run.err.count("not permitted") >= 1, run)
