@@ -3,9 +3,11 @@
 inherits. What it must not reach is tried from inside."""
 import json
 import os
+import re
 import subprocess
 
 from harness import USER, check, silent
+from lab import TOP
 from test_attacks_box import box, ground, make, records, argv_of
 
 SECRET = "5ecret-of-the-user"
@@ -223,6 +225,7 @@ def test_replaced_while_it_starts(case):
     own(case, top)
     swap = subprocess.Popen(["python3", "-c", f"""
 import os
+import re
 os.chdir({top + "/proj"!r})
 while True:
     os.rename("spot", "was"); os.symlink("../.aws", "spot")
@@ -510,3 +513,16 @@ def test_second_wall(case):
     # pid 1 is outside of that domain.
     run = box(case, work, "sh", "-c", "kill -9 1; kill -0 1; kill -0 $$ && echo self")
     check(run.out == "self\n" and run.err.count("not permitted") >= 1, run)
+
+
+def test_lists_of_the_manual(case):
+    """sallyport(1) names all that is hidden and left out."""
+    with open(TOP + "/deploy/man/sallyport.1") as f:
+        manual = f.read().replace("\\-", "-")
+    for path, least in (("credentials.c", 60), ("env_secrets.c", 40)):
+        with open(f"{TOP}/launch/{path}") as f:
+            text = f.read()
+        listed = re.findall(r'^\t"([^"]+)"', text, re.M)
+        check(len(listed) > least, path)
+        missing = [x for x in listed if x not in manual]
+        check(not missing, missing)
