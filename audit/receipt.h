@@ -12,7 +12,8 @@
  *			first record and of the last. duration_ms is measured
  *			by a clock that nobody sets.
  *	kernel		its release
- *	boundary	{kind,held,separation}
+ *	boundary	{kind,held,separation,files}; files: what the command
+ *			saw of them, "private" or "host"
  *	command		cut; absent under `serve`
  *	exit		{status,by}
  *	policy		{digest,name,files,changes[{sequence,digest}],
@@ -70,7 +71,7 @@ struct receipt {
 	size_t subject_count, parts;
 	const char *session, *sandbox, *kernel, *command;
 	uint64_t started_ms, ended_ms, duration_ms;
-	const char *boundary, *held, *separation; /* words */
+	const char *boundary, *held, *separation, *files; /* words */
 	int status;
 	const char *ended_by; /* a word */
 	const char *policy_digest, *policy_name, *policy_files;

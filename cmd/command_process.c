@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
+#include "launch/env_secrets.h"
 
 /* From a polite SIGTERM at the time limit to the end. */
 #define TERM_GRACE_S 2
@@ -52,13 +53,17 @@ void command_begin(struct command_process *command, const struct ip *gateway,
 {
 	char proxy[64], resolv[64], ip[IP_TEXT_MAX], why[512];
 	struct process_spec *spec = &command->spec;
+	AUTO_FREE char **inherited = NULL;
 	int err;
 
 	ip_format(gateway, ip);
 	snprintf(proxy, sizeof(proxy), "http://%s:%u", ip, proxy_port);
 	snprintf(resolv, sizeof(resolv), "nameserver %s\n", ip);
 	spec->resolv_conf = resolv;
-	spec->env = process_env(environ, proxy, *home ? home : NULL);
+	inherited = env_without_secrets(environ, command->env, command->envs,
+					command->left, sizeof(command->left));
+	if (inherited)
+		spec->env = process_env(inherited, proxy, *home ? home : NULL);
 	if (!spec->env)
 		die(EXIT_SALLYPORT, "out of memory");
 	err = process_begin(spec, &command->process, why, sizeof(why));
@@ -77,6 +82,10 @@ void command_ready(struct command_process *command, bool quiet)
 		die(EXIT_SALLYPORT, "%s", why);
 	if (*command->process.note && !quiet)
 		log_warn("%s", command->process.note);
+	if (*command->left && !quiet)
+		log_warn("left out of the environment, as they may be secrets: "
+			 "%s (--env NAME passes one)",
+			 command->left);
 }
 
 /* --- watching ------------------------------------------------------------ */

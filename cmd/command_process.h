@@ -19,6 +19,10 @@ struct command_process {
 	struct process_spec spec; /* the caller's part: all but .env,
 				     .resolv_conf and .interactive */
 	struct process process;
+	const char *const *env; /* the caller's: "NAME", "NAME=VALUE" to pass,
+				   beside what is inherited */
+	size_t envs;
+	char left[256]; /* names that were left out, as they hold secrets */
 	bool timed_out;
 	int signal; /* that ended it before it began */
 

@@ -45,7 +45,7 @@ enum {
 struct exec {
 	struct client_line line;
 	const char *name, *socket;
-	char *env[ENV_MAX]; /* NAME=VALUE */
+	const char *env[ENV_MAX]; /* NAME or NAME=VALUE */
 	size_t envs;
 	/* As far as the view asks for them. */
 	struct options options;
@@ -77,9 +77,9 @@ static const char help[] =
 	"`sallyport run`\nshows them. Signals go to COMMAND.\n\n"
 	"Exit status: COMMAND's own; 124 on timeout; 125 if sallyport failed; "
 	"126 or 127\nif COMMAND can't be run or found.\n\n"
-	"  --env NAME=VALUE  one variable more; those that lead around a sandbox "
-	"are\n"
-	"                    dropped\n"
+	"  --env NAME        or NAME=VALUE: one variable more, also one that may be a secret; "
+	"those that\n"
+	"                    lead around a sandbox are dropped\n"
 	"  --user NAME       as root: run it as this user (default: a uid "
 	"nobody uses)\n"
 	"  --timeout TIME    end it after 90, 90s, 5m, 2h; exit status 124\n"
@@ -89,13 +89,11 @@ static const char help[] =
 
 static void add_env(struct exec *exec, const char *text)
 {
-	if (*text == '=' || !strchr(text, '='))
-		client_bad_line(&exec->line, "not NAME=VALUE:", text);
+	if (*text == '=' || !*text)
+		client_bad_line(&exec->line, "not NAME or NAME=VALUE:", text);
 	if (exec->envs == ENV_MAX)
 		client_bad_line(&exec->line, "too many --env options", NULL);
-	exec->env[exec->envs] = strdup(text);
-	if (!exec->env[exec->envs++])
-		die(EXIT_SALLYPORT, "out of memory");
+	exec->env[exec->envs++] = text;
 }
 
 static void option(void *arg, int code, const char *value)
@@ -219,14 +217,6 @@ static void choose_view(struct exec *exec)
 			&exec->command.spec);
 }
 
-/* Behind all that asks our own environment. */
-static void add_environment(struct exec *exec)
-{
-	for (size_t i = 0; i < exec->envs; i++)
-		if (putenv(exec->env[i]))
-			die(EXIT_SALLYPORT, "out of memory");
-}
-
 /* --- entering ------------------------------------------------------------ */
 
 static void enter(struct exec *exec)
@@ -282,7 +272,8 @@ int exec_main(int argc, char **argv)
 	ask(&exec);
 	choose_view(&exec);
 	command_catch(&exec.command);
-	add_environment(&exec);
+	exec.command.env = exec.env;
+	exec.command.envs = exec.envs;
 	enter(&exec);
 	status = wait_for(&exec);
 	exec_namespace_close(&exec.ns);

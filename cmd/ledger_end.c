@@ -120,6 +120,7 @@ static void fill_session(const struct ledger_log *log, struct receipt *receipt)
 	receipt->boundary = start->boundary;
 	receipt->held = held_words[end->held];
 	receipt->separation = start->separation;
+	receipt->files = start->files;
 	receipt->status = end->status;
 	receipt->ended_by = ended_words[end->ended];
 	receipt->policy_digest = start->policy_digest;

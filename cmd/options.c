@@ -51,6 +51,7 @@ enum option_code {
 
 static const struct option run_options[] = {
 	COMMON_OPTIONS,
+	BOUNDS_OPTIONS,
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "user", required_argument, NULL, OPT_USER },
 	{ "publish", required_argument, NULL, OPT_PUBLISH },
@@ -161,8 +162,9 @@ static _Noreturn void bad(enum options_for which, const char *what,
 
 static _Noreturn void help(enum options_for which)
 {
-	printf("%s%s%s%s", command_line[which].help, policy_options_help,
-	       common_help, command_line[which].more);
+	printf("%s%s%s%s%s", command_line[which].help, policy_options_help,
+	       common_help, which == OPTIONS_RUN ? bounds_help : "",
+	       command_line[which].more);
 	exit(0);
 }
 
@@ -268,8 +270,15 @@ static void add_client(enum options_for which, struct options *o,
 
 static void apply(enum options_for which, struct options *o, int code)
 {
+	const char *why = NULL;
+
 	if (policy_option(&o->policy, code, optarg))
 		return;
+	if (bounds_option(&o->bounds, code, optarg, &why)) {
+		if (why)
+			bad(which, why, optarg);
+		return;
+	}
 	switch ((enum option_code)code) {
 	case OPT_LOG:
 		o->log_dir = optarg;
@@ -398,5 +407,6 @@ void options_parse(enum options_for which, int argc, char **argv,
 void options_free(struct options *options)
 {
 	policy_choice_free(&options->policy);
+	bounds_free(&options->bounds);
 	bundle_free(&options->bundle);
 }

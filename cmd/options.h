@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/addr.h"
+#include "cmd/bounds.h"
 #include "cmd/policy_file.h"
 #include "policy/services.h"
 
@@ -27,8 +28,9 @@ struct options {
 	struct bundle bundle; /* of it, as read at the start */
 	const char *log_dir, *key, *name, *user;
 	bool quiet, json, verbose;
-	unsigned timeout_ms; /* 0: none */
-	char **argv;	     /* run: the command */
+	unsigned timeout_ms;  /* 0: none */
+	char **argv;	      /* run: the command */
+	struct bounds bounds; /* run */
 	struct publish_option publish[OPTION_PUBLISH_MAX]; /* run */
 	size_t published;
 

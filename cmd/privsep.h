@@ -86,6 +86,7 @@ struct msg_ledger_start {
 	uint32_t uid, gid; /* to become; 0: keep */
 	/* What is said of the session in its receipt. */
 	char separation[16];	 /* "uid", "uid-chroot", "namespace" */
+	char files[16];		 /* "private", "host"; "": not ours to say */
 	char ruleset_digest[65]; /* as read back; "" under `serve` */
 	char command[128];	 /* cut; "" under `serve` */
 	char policy_files[512];	 /* for people */

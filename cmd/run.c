@@ -24,6 +24,7 @@
 #include "cmd/options.h"
 #include "cmd/reload.h"
 #include "cmd/run.h"
+#include "cmd/run_limits.h"
 #include "cmd/run_view.h"
 #include "cmd/session.h"
 #include "cmd/summary.h"
@@ -38,6 +39,7 @@ struct run {
 	struct command_process command;
 	struct run_view view;
 	struct reload reload;
+	struct limits_groups limits;
 	struct event_base *base;
 	int publish_fd[OPTION_PUBLISH_MAX];
 	bool failed;
@@ -85,6 +87,7 @@ static void start_children(struct run *run)
 	w->boundary = "netns";
 	w->session = &run->session;
 	w->command = run->options.argv[0];
+	w->files = bounds_files_word(&run->options.bounds);
 	err = warden_start(w);
 	if (err)
 		die(EXIT_SALLYPORT, "starting gate and ledger: %s",
@@ -114,23 +117,32 @@ static void begin_process(struct run *run)
 {
 	run->command.spec.netns = run->gateway.sandbox.fd;
 	run->command.spec.argv = run->options.argv;
+	run_limits_make(&run->limits, &run->options.bounds.limits,
+			&run->command.spec);
+	run->command.env = run->options.bounds.env;
+	run->command.envs = run->options.bounds.envs;
 	command_begin(&run->command, &run->gateway.link.gateway,
 		      GATEWAY_PROXY_PORT, run->view.home);
 }
 
 static void record_open(struct run *run)
 {
-	char detail[800];
+	char detail[1000], limits[120];
 	struct audit_event event = { .kind = EVENT_SESSION_OPEN,
 				     .sandbox = 1,
 				     .verdict = { .allow = true },
 				     .src_ip = run->gateway.link.ip,
 				     .detail = detail };
 
+	limits_describe(&run->options.bounds.limits, &run->limits, limits,
+			sizeof(limits));
 	snprintf(detail, sizeof(detail),
-		 "command %.100s; ruleset sha256:%s; separation %s; policy %s",
+		 "command %.100s; ruleset sha256:%s; separation %s; files %s; "
+		 "%s%s%spolicy %s",
 		 run->options.argv[0], run->gateway.digest,
 		 run->command.spec.as_root ? "uid" : "namespace",
+		 bounds_files_word(&run->options.bounds),
+		 *limits ? "limits " : "", limits, *limits ? "; " : "",
 		 run->session.policy_text);
 	if (warden_record(&run->warden, &event))
 		die(EXIT_SALLYPORT, "the ledger does not take records");
@@ -266,6 +278,7 @@ int run_session(const struct options *options, const struct run_hook *hook)
 	run.options = *options;
 	if (run.options.verbose)
 		log_init("sallyport", LOG_LEVEL_INFO);
+	run.view.bounds = &run.options.bounds;
 	run_view_user(&run.view, &run.options, &run.command.spec);
 	run_view_descriptors(&run.options);
 	session_open(&run.options, &run.session);
@@ -292,6 +305,7 @@ int run_session(const struct options *options, const struct run_hook *hook)
 	if (hook)
 		run.status = hook->ended(hook->arg, &run.warden, run.status);
 	settle_policy(&run);
+	run_limits_settle(&run.limits, &run.options.bounds.limits, &run.warden);
 	boundary_end(&run.warden);
 	status = finish(&run);
 	release(&run);

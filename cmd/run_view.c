@@ -22,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cmd/bounds.h"
 #include "cmd/command.h"
 #include "cmd/options.h"
 #include "cmd/path_walk.h"
@@ -114,11 +115,42 @@ void run_view_hide(struct run_view *view, const char *path)
 	grown[view->hides++] = STEAL(real);
 }
 
+static bool is_below(const char *path, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	return strncmp(path, dir, len) == 0 && path[len] == '/';
+}
+
+/* With all files as they are: may the command's uid make things in the
+ * directory of @path? */
+static bool is_open_to(const struct run_view *view, const char *path)
+{
+	AUTO_FREE char *dir = strdup(path);
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+	struct stat st;
+
+	if (!slash)
+		return true;
+	slash[slash == dir] = '\0';
+	if (stat(dir, &st) < 0)
+		return false;
+	return st.st_uid == view->uid || st.st_mode & S_IWGRP ||
+	       (st.st_mode & (S_IWOTH | S_ISVTX)) == S_IWOTH;
+}
+
+/* Is @path where the command may write? */
 static bool below_cwd(const struct run_view *view, const char *path)
 {
-	size_t len = strlen(view->cwd);
+	const struct bounds *bounds = view->bounds;
 
-	return strncmp(path, view->cwd, len) == 0 && path[len] == '/';
+	if (is_below(path, view->cwd))
+		return true;
+	for (size_t i = 0; bounds && i < bounds->paths; i++)
+		if (bounds->path[i].access == PROCESS_RW &&
+		    is_below(path, bounds->path[i].path))
+			return true;
+	return bounds && bounds->host_files && is_open_to(view, path);
 }
 
 /* A link that the command could replace. */
@@ -127,29 +159,51 @@ static bool is_loose(const struct run_view *view, const struct path_step *step)
 	return S_ISLNK(step->st.st_mode) && below_cwd(view, step->at);
 }
 
-/* The working directory, mounted in another place too: no mask is there. */
-static bool is_second_cwd(const struct run_view *view,
-			  const struct path_step *step)
+static bool is_at(const struct path_step *step, const char *dir)
 {
-	return S_ISDIR(step->st.st_mode) && step->st.st_dev == view->cwd_dev &&
-	       step->st.st_ino == view->cwd_ino &&
-	       strcmp(step->at, view->cwd) != 0;
+	struct stat st;
+
+	return strcmp(step->at, dir) != 0 && stat(dir, &st) == 0 &&
+	       step->st.st_dev == st.st_dev && step->st.st_ino == st.st_ino;
+}
+
+/* A directory that is writable, mounted in another place too: no mask is there.
+ * Its name, or NULL. */
+static const char *second_cwd(const struct run_view *view,
+			      const struct path_step *step)
+{
+	const struct bounds *bounds = view->bounds;
+
+	if (!S_ISDIR(step->st.st_mode))
+		return NULL;
+	if (step->st.st_dev == view->cwd_dev &&
+	    step->st.st_ino == view->cwd_ino &&
+	    strcmp(step->at, view->cwd) != 0)
+		return view->cwd;
+	for (size_t i = 0; bounds && i < bounds->paths; i++)
+		if (bounds->path[i].access == PROCESS_RW &&
+		    is_at(step, bounds->path[i].path))
+			return bounds->path[i].path;
+	return NULL;
 }
 
 static int check_step(void *arg, const struct path_step *step)
 {
 	const struct run_view *view = arg;
+	const char *second = second_cwd(view, step);
 
 	if (is_loose(view, step))
 		die(EXIT_SALLYPORT,
 		    "%s is a link that the command could replace\nName what it "
 		    "leads to, or start from another working directory.",
 		    step->at);
-	if (is_second_cwd(view, step))
+	if (second)
 		die(EXIT_SALLYPORT,
-		    "%s is the working directory too, in which the command may "
-		    "write\nName the files in it as %s/...",
-		    step->at, view->cwd);
+		    "%s is %s too, in which the command may write\nName the "
+		    "files in it as %s/...",
+		    step->at,
+		    second == view->cwd ? "the working directory" : second,
+		    second);
 	return 0;
 }
 
@@ -243,6 +297,7 @@ void run_view_choose(struct run_view *view, const struct options *options,
 		session_mkdir(session->home);
 		run_view_hide(view, session->home);
 	}
+	view->uid = spec->uid;
 	hide_config(view);
 	run_view_hide(view, "/etc/sallyport");
 	hide_key(view, options, session);
@@ -257,6 +312,11 @@ void run_view_choose(struct run_view *view, const struct options *options,
 	spec->cwd = view->cwd;
 	spec->hide = (const char *const *)view->hide;
 	spec->hides = view->hides;
+	if (view->bounds) {
+		spec->path = view->bounds->path;
+		spec->paths = view->bounds->paths;
+		spec->host_files = view->bounds->host_files;
+	}
 }
 
 void run_view_mark(struct run_view *view, const struct options *options,
@@ -291,7 +351,7 @@ static int find_other_way(void *arg, const struct path_step *step)
 {
 	const struct run_view *view = arg;
 
-	return is_loose(view, step) || is_second_cwd(view, step) ? -ELOOP : 0;
+	return is_loose(view, step) || second_cwd(view, step) ? -ELOOP : 0;
 }
 
 bool run_view_exposes(const struct run_view *view, pid_t init, const char *path)

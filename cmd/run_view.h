@@ -12,15 +12,18 @@
 
 #include "cmd/policy_marks.h"
 
+struct bounds;
 struct options;
 struct session;
 struct process_spec;
 
 struct run_view {
 	char cwd[PATH_MAX]; /* canonical */
+	uid_t uid;	    /* the command's */
 	dev_t cwd_dev;
 	ino_t cwd_ino;
-	char home[PATH_MAX]; /* the command's, or "": ours */
+	char home[PATH_MAX];	     /* the command's, or "": ours */
+	const struct bounds *bounds; /* or NULL: a view as it is by default */
 	char **hide;
 	size_t hides;
 	struct policy_marks marks;

@@ -46,6 +46,8 @@ struct warden {
 	struct policy *policy;	     /* a reference of its own from there on */
 	struct session *session;     /* its key, and the files of its log */
 	const char *command;	     /* NULL under `serve` */
+	const char *files;	     /* what it sees of them: "private", "host";
+					NULL: that is not ours to say */
 	const char *boundary;	     /* "netns", "external", "in-container" */
 	struct gateway *gateway;     /* NULL under `serve` */
 	struct endpoint bound[GATE_SOCKET_COUNT]; /* `serve`: its addresses */

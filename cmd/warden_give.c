@@ -77,6 +77,8 @@ static void describe(const struct warden *w, struct msg_ledger_start *start)
 		 policy_name(w->policy));
 	COPY(start->boundary, w->boundary);
 	COPY(start->separation, warden_separation(w));
+	if (w->files)
+		COPY(start->files, w->files);
 	COPY(start->policy_files, session->policy_text);
 	if (w->gateway)
 		COPY(start->ruleset_digest, w->gateway->digest);

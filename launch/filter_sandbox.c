@@ -7,6 +7,8 @@
 #include <asm/ioctls.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -15,6 +17,15 @@
 
 #include "base/cleanup.h"
 #include "launch/filter_rules.h"
+
+#define NETLINK_PROTOCOLS 32
+/* Not in every libc's headers. */
+#ifndef IPPROTO_SMC
+#define IPPROTO_SMC 256
+#endif
+#ifndef IPPROTO_L2TP
+#define IPPROTO_L2TP 115
+#endif
 
 /* What a sandboxed command is refused, with EPERM. */
 static const char *const refused[] = {
@@ -128,6 +139,64 @@ static int refuse_families(scmp_filter_ctx ctx)
 	return r;
 }
 
+/* libc asks NETLINK_ROUTE for addresses and interfaces. The other protocols are
+ * doors into the kernel: audit, crypto, netfilter, sock_diag ... */
+static int refuse_netlink(scmp_filter_ctx ctx)
+{
+	int r = 0;
+
+	for (int protocol = 0; protocol < NETLINK_PROTOCOLS; protocol++) {
+		struct scmp_arg_cmp args[] = {
+			ARG_INT(0, AF_NETLINK),
+			ARG_INT(2, protocol),
+		};
+
+		if (protocol != NETLINK_ROUTE)
+			r |= seccomp_rule_add_array(
+				ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT),
+				SCMP_SYS(socket), 2, args);
+	}
+	return r;
+}
+
+/* Raw sockets would take a capability anyhow. The kernel loads a module for
+ * each of these protocols, and the gate passes none of them on. */
+static int refuse_inet(scmp_filter_ctx ctx)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	static const int protocols[] = { IPPROTO_DCCP, IPPROTO_SCTP,
+					 IPPROTO_UDPLITE, IPPROTO_L2TP,
+					 IPPROTO_SMC };
+	const uint32_t mask =
+		INT_MASK & ~(uint32_t)(SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
+		for (int type = 0; type < 16; type++) {
+			struct scmp_arg_cmp args[] = {
+				ARG_INT(0, families[i]),
+				ARG_BITS(1, mask, type),
+			};
+
+			if (type != SOCK_STREAM && type != SOCK_DGRAM)
+				r |= seccomp_rule_add_array(
+					ctx, SCMP_ACT_ERRNO(EPERM),
+					SCMP_SYS(socket), 2, args);
+		}
+		for (size_t j = 0; j < ARRAY_SIZE(protocols); j++) {
+			struct scmp_arg_cmp args[] = {
+				ARG_INT(0, families[i]),
+				ARG_INT(2, protocols[j]),
+			};
+
+			r |= seccomp_rule_add_array(
+				ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT),
+				SCMP_SYS(socket), 2, args);
+		}
+	}
+	return r;
+}
+
 /* O_TMPFILE is two bits, of which one is O_DIRECTORY: the other makes a file,
  * which linkat(2) names. */
 #define MAKES_TMPFILE (O_TMPFILE & ~O_DIRECTORY)
@@ -200,6 +269,8 @@ static int add_refusals(scmp_filter_ctx ctx)
 	r |= refuse_terminal(ctx);
 	r |= refuse_namespaces(ctx);
 	r |= refuse_families(ctx);
+	r |= refuse_netlink(ctx);
+	r |= refuse_inet(ctx);
 	r |= refuse_setid(ctx);
 	return r ? -EINVAL : 0;
 }

@@ -12,13 +12,14 @@
 
 #include "base/cleanup.h"
 
-int idmap_clone(const char *path, int userns)
+int idmap_clone_fd(int fd, int userns)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP };
 	AUTO_FD int tree = -1;
 
-	tree = (int)syscall(SYS_open_tree, AT_FDCWD, path,
-			    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	tree = (int)syscall(SYS_open_tree, fd, "",
+			    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+				    AT_EMPTY_PATH);
 	if (tree < 0)
 		return -errno;
 	if (userns >= 0) {

@@ -2,7 +2,7 @@
  *
  * init.c - pid 1 of a sandbox, a static executable of its own, without a libc.
  *
- *	init [--tty] START_FD ERROR_FD -- CMD...
+ *	init [--tty] [--write PATH]... START_FD ERROR_FD -- CMD...
  *
  * Waits for one byte on START_FD (its end: exits, nothing has run), runs CMD
  * with no descriptors but 0-2, passes signals on to it, reaps what is orphaned,
@@ -12,6 +12,10 @@
  * With --tty CMD gets its own process group in the foreground: a shell in a
  * pid namespace can't see the group of its grandparents, and would refuse to do
  * job control. Nobody in here could continue a stopped CMD, so we do.
+ *
+ * Where the kernel has Landlock, CMD and what it starts can write below the
+ * PATHs only, and signal nobody else: a second wall behind the view of files,
+ * for what may lead around that, as an inherited descriptor may.
  *
  * It has the same rights as CMD, none. It is not dumpable all the same, so that
  * CMD can't take its place and invent an exit status.
@@ -25,6 +29,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "launch/init_landlock.h"
 #include "launch/init_sys.h"
 
 #define STATUS_OURS 125
@@ -39,6 +44,7 @@ static const unsigned long all_signals = ~0UL, no_signals;
 
 struct args {
 	bool tty;
+	char **write; /* "--write", PATH ... up to another word */
 	int start_fd, error_fd;
 	char **argv, **env;
 };
@@ -207,6 +213,8 @@ static _Noreturn void run(const struct args *args)
 		sys(SYS_setpgid, 0, 0, 0, 0, 0);
 		sys(SYS_ioctl, terminal(), TIOCSPGRP, (long)&group, 0, 0);
 	}
+	if (!landlock(args->write))
+		sys(SYS_exit_group, STATUS_OURS, 0, 0, 0, 0);
 	sys(SYS_rt_sigprocmask, SIG_SETMASK, (long)&no_signals, 0,
 	    sizeof(no_signals), 0);
 	error = -search(args);
@@ -278,6 +286,9 @@ static bool parse(int argc, char **argv, struct args *ret)
 		ret->tty = true;
 		i++;
 	}
+	ret->write = argv + i;
+	while (i + 1 < argc && equal(argv[i], "--write"))
+		i += 2;
 	if (argc - i < 4 || !equal(argv[i + 2], "--"))
 		return false;
 	ret->start_fd = number(argv[i]);

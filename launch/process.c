@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "launch/limits.h"
 #include "launch/process_child.h"
 
 #define START_WAIT 10000 /* ms, for bubblewrap to say who pid 1 is */
@@ -160,6 +161,8 @@ int process_begin(const struct process_spec *spec, struct process *ret,
 		return r;
 	}
 	fill(ret, &pipes, pid, spec->interactive);
+	ret->limits = spec->limits;
+	ret->groups = spec->groups;
 	pipes_close(&pipes); /* the child's ends */
 	return 0;
 }
@@ -268,6 +271,13 @@ int process_start(struct process *process)
 	if (process->start_fd < 0)
 		return -EALREADY;
 	find_init(process, START_WAIT);
+	if (process->limits && process->init) {
+		int r = limits_apply(process->limits, process->groups,
+				     process->init);
+
+		if (r < 0 && r != -ESRCH)
+			return r;
+	}
 	do
 		n = write(process->start_fd, &byte, 1);
 	while (n < 0 && errno == EINTR);

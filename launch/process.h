@@ -11,6 +11,22 @@
 #include <sys/types.h>
 #include <termios.h>
 
+struct resources;
+struct limits_groups;
+
+/* What our user says of a file or directory. */
+enum process_access {
+	PROCESS_HIDE,
+	PROCESS_RO, /* shown, read-only */
+	PROCESS_RW,
+};
+
+struct process_path {
+	const char *path;
+	enum process_access access;
+	bool optional; /* it need not be there */
+};
+
 struct process_spec {
 	int netns; /* its network namespace */
 	uid_t uid; /* real uid outside; and as seen inside */
@@ -24,11 +40,19 @@ struct process_spec {
 	char *const *env;	 /* complete: process_env() */
 	const char *const *hide; /* paths masked inside, files or directories */
 	size_t hides;
+	const struct process_path *path; /* beside the working directory */
+	size_t paths;
+	const struct resources *limits; /* or NULL; with the next. Both as long
+					   as the process */
+	const struct limits_groups *groups;
+	bool host_files;	 /* no view of its own: see launch/view.h */
 	const char *resolv_conf; /* contents */
 	bool interactive;	 /* shares our terminal session */
 };
 
 struct process {
+	const struct resources *limits; /* of the spec */
+	const struct limits_groups *groups;
 	pid_t pid; /* bwrap's (our child) */
 	int pidfd;
 	int start_fd;  /* process_start() */

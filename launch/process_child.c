@@ -25,6 +25,7 @@
 
 #include "base/cleanup.h"
 #include "launch/isolate.h"
+#include "launch/limits.h"
 #include "launch/userns.h"
 #include "launch/view.h"
 
@@ -139,9 +140,10 @@ struct numbers {
 	char args[12], seccomp[12], status[12], start[12], error[12];
 };
 
-/* bwrap --args N ... init [--tty] START ERROR -- CMD. NULL without memory. */
+/* bwrap --args N ... init [--tty] [--write PATH]... START ERROR -- CMD. NULL
+ * without memory. */
 static char **bwrap_argv(const struct process_spec *spec,
-			 const struct numbers *number)
+			 const struct view *view, const struct numbers *number)
 {
 	const char *head[] = { "bwrap",		"--args",
 			       number->args,	"--seccomp",
@@ -149,7 +151,9 @@ static char **bwrap_argv(const struct process_spec *spec,
 			       number->status,	"--",
 			       VIEW_INIT };
 	size_t n = 0, cmd = count(spec->argv);
-	char **argv = calloc(ARRAY_SIZE(head) + cmd + 8, sizeof(*argv));
+	char **argv = calloc(ARRAY_SIZE(head) + cmd + 8 +
+				     2 * (VIEW_TREES + VIEW_BINDS),
+			     sizeof(*argv));
 
 	if (!argv)
 		return NULL;
@@ -157,6 +161,16 @@ static char **bwrap_argv(const struct process_spec *spec,
 		argv[n++] = (char *)head[i];
 	if (spec->interactive)
 		argv[n++] = (char *)"--tty";
+	for (size_t i = 0; i < view->trees; i++) {
+		argv[n++] = (char *)"--write";
+		argv[n++] = view->tree[i];
+	}
+	for (size_t i = 0; i < view->binds; i++) {
+		if (!view->bind[i].rw)
+			continue;
+		argv[n++] = (char *)"--write";
+		argv[n++] = view->bind[i].path;
+	}
 	argv[n++] = (char *)number->start;
 	argv[n++] = (char *)number->error;
 	argv[n++] = (char *)"--";
@@ -193,7 +207,7 @@ static int run_bwrap(const struct process_spec *spec, struct view *view,
 		 pipes->fd[STATUS][1]);
 	snprintf(number.start, sizeof(number.start), "%d", pipes->fd[START][0]);
 	snprintf(number.error, sizeof(number.error), "%d", pipes->fd[ERROR][1]);
-	argv = bwrap_argv(spec, &number);
+	argv = bwrap_argv(spec, view, &number);
 	if (!argv)
 		return -ENOMEM;
 	r = keep_only(keep, n, report);
@@ -217,6 +231,9 @@ _Noreturn void process_child(const struct process_spec *spec,
 
 	close(pipes->fd[START][1]);
 	r = die_with_parent(pipes, &report);
+	/* Before there is a second process. */
+	if (r == 0 && limits_groups_join(spec->groups) < 0)
+		r = explain(&report, "join the control group of the limits");
 	if (r == 0)
 		r = prepare_session(spec, &report);
 	if (r == 0)

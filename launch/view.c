@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "launch/credentials.h"
 
 static const char *const private_trees[] = { "/dev", "/proc", "/tmp",
 					     "/var/tmp", "/run" };
@@ -42,17 +43,50 @@ bool view_below(const char *path, const char *dir)
 	       (path[n] == '\0' || path[n] == '/');
 }
 
-bool view_below_cwd(const struct view *view, const char *path)
+const struct view_bind *view_bind_of(const struct view *view, const char *path)
 {
-	return view->kind == VIEW_CWD_WRITABLE && view_below(path, view->cwd);
+	const struct view_bind *found = NULL;
+	size_t longest = 0;
+
+	for (size_t i = 0; i < view->trees; i++) {
+		size_t n = strlen(view->tree[i]);
+
+		if (n > longest && view_below(path, view->tree[i]))
+			longest = n;
+	}
+	for (size_t i = 0; i < view->binds; i++) {
+		size_t n = strlen(view->bind[i].path);
+
+		if (n < longest || !view_below(path, view->bind[i].path))
+			continue;
+		longest = n;
+		found = &view->bind[i];
+	}
+	return found;
+}
+
+bool view_covers(const struct view *view, const char *dir, const char *path)
+{
+	if (!view_below(path, dir))
+		return false;
+	for (size_t i = 0; i < view->binds; i++)
+		if (view_below(path, view->bind[i].path) &&
+		    view_below(view->bind[i].path, dir))
+			return false;
+	return true;
+}
+
+static const char *tree_of(const struct view *view, const char *path)
+{
+	for (size_t i = 0; i < view->trees; i++)
+		if (view_below(path, view->tree[i]))
+			return view->tree[i];
+	return NULL;
 }
 
 bool view_in_tree(const struct view *view, const char *path)
 {
-	for (size_t i = 0; i < view->trees; i++)
-		if (view_below(path, view->tree[i]))
-			return true;
-	return false;
+	return tree_of(view, path) && !view_bind_of(view, path);
 }
 
 static bool in_list(const char *path, const char *const *list, size_t n,
@@ -68,14 +102,6 @@ static bool in_list(const char *path, const char *const *list, size_t n,
 bool view_is_system(const char *path)
 {
 	return in_list(path, system_trees, ARRAY_SIZE(system_trees), true);
-}
-
-static const char *tree_of(const struct view *view, const char *path)
-{
-	for (size_t i = 0; i < view->trees; i++)
-		if (view_below(path, view->tree[i]))
-			return view->tree[i];
-	return NULL;
 }
 
 static int add_tree(struct view *view, const char *path)
@@ -104,16 +130,16 @@ static int plan_home(struct view *view)
 	return spec->synthetic && view->home ? add_tree(view, view->home) : 0;
 }
 
-static bool is_ours(const struct view *view)
+static bool is_ours(const struct view *view, uid_t owner)
 {
 	const struct process_spec *spec = view->spec;
 
 	if (spec->synthetic)
 		return false;
-	return view->owner == (spec->as_root ? spec->uid : geteuid());
+	return owner == (spec->as_root ? spec->uid : geteuid());
 }
 
-static enum view_cwd cwd_kind(const struct view *view)
+static enum view_cwd cwd_kind(const struct view *view, uid_t owner)
 {
 	const char *cwd = view->cwd;
 	const char *tree = tree_of(view, cwd);
@@ -127,7 +153,7 @@ static enum view_cwd cwd_kind(const struct view *view)
 	    view_below(cwd, "/run"))
 		return VIEW_CWD_NONE;
 	if (in_list(cwd, system_trees, ARRAY_SIZE(system_trees), true) &&
-	    !is_ours(view))
+	    !is_ours(view, owner))
 		return VIEW_CWD_READONLY;
 	return VIEW_CWD_WRITABLE;
 }
@@ -136,7 +162,7 @@ static void note_cwd(struct view *view)
 {
 	const char *what = NULL;
 
-	if (view->kind == VIEW_CWD_READONLY)
+	if (view->kind == VIEW_CWD_READONLY && !view->spec->host_files)
 		what = "is a system directory: read-only for the command";
 	else if (view->kind == VIEW_CWD_PRIVATE)
 		what = "is private to the command: it starts empty and is lost "
@@ -169,12 +195,11 @@ static int plan_cwd(struct view *view, char *reterr, size_t cap)
 			 cwd);
 		return -ENOTDIR;
 	}
-	view->owner = st.st_uid;
-	view->group = st.st_gid;
-	view->kind = cwd_kind(view);
+	view->kind = cwd_kind(view, st.st_uid);
 	note_cwd(view);
-	view->source = strdup(view->cwd);
-	return view->source ? 0 : -ENOMEM;
+	if (view->kind != VIEW_CWD_WRITABLE)
+		return 0;
+	return view_add_bind(view, view->cwd, true, reterr, cap);
 }
 
 int view_add_mask(struct view *view, char *path, bool dir)
@@ -193,35 +218,38 @@ int view_add_mask(struct view *view, char *path, bool dir)
 	return 0;
 }
 
+int view_hide(struct view *view, const char *path, char *reterr, size_t cap)
+{
+	AUTO_FREE char *real = realpath(path, NULL);
+	struct stat st;
+	int r;
+
+	if (!real || stat(real, &st) < 0) {
+		r = -errno;
+		snprintf(reterr, cap, "cannot hide %s: %s", path, strerror(-r));
+		return r;
+	}
+	if (view_below(view->cwd, real) && S_ISDIR(st.st_mode)) {
+		snprintf(reterr, cap,
+			 "the working directory %s is below %s, which must "
+			 "stay hidden from the command: change to another "
+			 "directory",
+			 view->cwd, real);
+		return -EINVAL;
+	}
+	return view_add_mask(view, STEAL(real), S_ISDIR(st.st_mode));
+}
+
 static int plan_hides(struct view *view, char *reterr, size_t cap)
 {
-	for (size_t i = 0; i < view->spec->hides; i++) {
-		const char *hide = view->spec->hide[i];
-		AUTO_FREE char *real = realpath(hide, NULL);
-		struct stat st;
-		int r;
+	int r = 0;
 
-		if (!real && errno == ENOENT)
-			continue;
-		if (!real || stat(real, &st) < 0) {
-			r = -errno;
-			snprintf(reterr, cap, "cannot hide %s: %s", hide,
-				 strerror(-r));
-			return r;
-		}
-		if (S_ISDIR(st.st_mode) && view_below(view->cwd, real)) {
-			snprintf(reterr, cap,
-				 "the working directory %s is below %s, which "
-				 "must stay hidden from the command: change "
-				 "to another directory",
-				 view->cwd, real);
-			return -EINVAL;
-		}
-		r = view_add_mask(view, STEAL(real), S_ISDIR(st.st_mode));
-		if (r < 0)
-			return r;
+	for (size_t i = 0; r == 0 && i < view->spec->hides; i++) {
+		r = view_hide(view, view->spec->hide[i], reterr, cap);
+		if (r == -ENOENT)
+			r = 0;
 	}
-	return 0;
+	return r;
 }
 
 /* Where @path leads, even if nothing is there (yet): a link into /run may
@@ -245,6 +273,12 @@ static char *follow(const char *path)
 	return real;
 }
 
+/* Nobody's own: where all of this host's programs may write. */
+static bool is_shared(const char *tree)
+{
+	return strcmp(tree, "/tmp") == 0 || strcmp(tree, "/var/tmp") == 0;
+}
+
 int view_plan(struct view *view, const struct process_spec *spec, char *reterr,
 	      size_t cap)
 {
@@ -253,13 +287,20 @@ int view_plan(struct view *view, const struct process_spec *spec, char *reterr,
 	*view = (struct view){ .spec = spec, .userns = -1 };
 	snprintf(reterr, cap, "out of memory");
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(private_trees); i++)
-		r = add_tree(view, private_trees[i]);
+		if (!spec->host_files || !is_shared(private_trees[i]))
+			r = add_tree(view, private_trees[i]);
 	if (r == 0)
 		r = plan_home(view);
 	if (r == 0)
 		r = plan_cwd(view, reterr, cap);
 	if (r == 0)
 		r = plan_hides(view, reterr, cap);
+	if (r == 0)
+		r = view_paths(view, reterr, cap);
+	if (r == 0 && !spec->host_files)
+		r = credentials_hide(view, reterr, cap);
+	if (r == 0)
+		r = view_aliases(view, reterr, cap);
 	if (r == 0)
 		r = view_sockets(view, reterr, cap);
 	if (r < 0)
@@ -277,8 +318,12 @@ void view_free(struct view *view)
 	for (size_t i = 0; i < view->masks; i++)
 		free(view->mask[i].path);
 	free(view->mask);
+	for (size_t i = 0; i < view->binds; i++) {
+		free(view->bind[i].path);
+		free(view->bind[i].source);
+		close_fd(&view->bind[i].fd);
+	}
 	free(view->cwd);
-	free(view->source);
 	free(view->dev);
 	free(view->home);
 	free(view->resolv);

@@ -26,7 +26,6 @@
 
 /* Inside, /run is private: what we put there is not seen. */
 #define PLACE	  "/run"
-#define PLACE_CWD PLACE "/cwd"
 #define PLACE_DEV PLACE "/dev"
 
 static int enter(void)
@@ -44,7 +43,17 @@ static int enter(void)
 /* Will what is mounted at @path be seen at @path? */
 static bool shows(const struct view *view, const char *path)
 {
-	return !view_below_cwd(view, path) && !view_in_tree(view, path);
+	const struct view_bind *bind = view_bind_of(view, path);
+
+	/* Nothing is put over what bubblewrap will mount later. */
+	for (size_t i = 0; i < view->binds; i++)
+		if (view_below(view->bind[i].path, path))
+			return false;
+	for (size_t i = 0; i < view->trees; i++)
+		if (view_below(view->tree[i], path))
+			return false;
+	return (!bind || strcmp(bind->path, "/") == 0) &&
+	       !view_in_tree(view, path);
 }
 
 static int write_file(const char *path, const char *text, size_t len)
@@ -178,61 +187,138 @@ static void place_dev(struct view *view)
 	view->dev = strdup(PLACE_DEV);
 }
 
-/* --- the working directory ----------------------------------------------- */
+/* --- what is shown as it is outside -------------------------------------- */
 
-static int attach_cwd(struct view *view, int tree)
+static int attach(struct view_bind *bind, size_t number, int tree)
 {
+	AUTO_FREE char *place = NULL;
 	int r;
 
-	if (mkdir(PLACE_CWD, 0755) < 0)
-		return -errno;
-	r = idmap_attach(tree, PLACE_CWD);
+	if (asprintf(&place, PLACE "/bind%zu", number) < 0) {
+		place = NULL;
+		return -ENOMEM;
+	}
+	if (bind->dir) {
+		if (mkdir(place, 0755) < 0)
+			return -errno;
+	} else {
+		AUTO_FD int fd = open(
+			place, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+		if (fd < 0)
+			return -errno;
+	}
+	r = idmap_attach(tree, place);
 	if (r < 0)
 		return r;
-	free(view->source);
-	view->source = strdup(PLACE_CWD);
-	return view->source ? 0 : -ENOMEM;
+	free(bind->source);
+	bind->source = STEAL(place);
+	return 0;
 }
 
-static int place_cwd(struct view *view)
+/* What was judged, in the mount namespace that we are in by now. */
+static int reopen(const struct view_bind *bind)
+{
+	AUTO_FD int fd = open(bind->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat was, now;
+
+	if (fd < 0 || fstat(fd, &now) < 0 || fstat(bind->fd, &was) < 0)
+		return -errno;
+	if (was.st_dev != now.st_dev || was.st_ino != now.st_ino ||
+	    !view_leads_to(fd, bind->path))
+		return -ESTALE;
+	return steal_fd(&fd);
+}
+
+/* Its owner's files shown as the sandbox's, if @mapped. */
+static int place_bind(struct view *view, size_t number, bool mapped)
 {
 	const struct process_spec *spec = view->spec;
+	struct view_bind *bind = &view->bind[number];
 	AUTO_FD int tree = -1;
-	AUTO_FD int userns =
-		userns_make(view->owner, spec->uid, view->group, spec->gid);
-	int r;
+	AUTO_FD int userns = -1;
+	AUTO_FD int fd = reopen(bind);
 
-	if (userns < 0)
-		r = userns;
-	else
-		r = tree = idmap_clone(view->cwd, userns);
-	if (r >= 0) {
-		/* The one that the child itself will enter. */
-		if (view->owner == 0 && view->group == 0)
-			view->userns = steal_fd(&userns);
-		return attach_cwd(view, tree);
+	if (fd < 0)
+		return fd;
+	if (mapped) {
+		userns = userns_make(bind->owner, spec->uid, bind->group,
+				     spec->gid);
+		if (userns < 0)
+			return userns;
 	}
-	/* Some file systems can't; the command then sees what its uid may. */
-	view->kind = VIEW_CWD_READONLY;
-	snprintf(view->note, sizeof(view->note),
-		 "%.100s is read-only for the command: its file system has no "
-		 "idmapped mounts (use --user)",
-		 view->cwd);
+	tree = idmap_clone_fd(fd, userns);
+	if (tree < 0)
+		return tree;
+	/* The one that the child itself will enter. */
+	if (mapped && view->userns < 0 && bind->owner == 0 && bind->group == 0)
+		view->userns = steal_fd(&userns);
+	return attach(bind, number, tree);
+}
+
+static void drop_bind(struct view *view, size_t number)
+{
+	struct view_bind *bind = &view->bind[number];
+
+	free(bind->path);
+	free(bind->source);
+	close_fd(&bind->fd);
+	view->binds--;
+	memmove(bind, bind + 1, (view->binds - number) * sizeof(*bind));
+}
+
+/* Some file systems have no idmapped mounts: what is there is then no more than
+ * the sandbox's uid may see. */
+static void give_up(struct view *view, size_t number)
+{
+	struct view_bind *bind = &view->bind[number];
+	bool cwd = strcmp(bind->path, view->cwd) == 0;
+	size_t n = strlen(view->note);
+
+	if (cwd && !bind->named && view->kind == VIEW_CWD_WRITABLE)
+		n = 0;
+	snprintf(view->note + n, sizeof(view->note) - n,
+		 "%s%.100s is read-only for the command: its file system has "
+		 "no idmapped mounts (use --user)",
+		 n ? "; " : "", bind->path);
+	if (cwd)
+		view->kind = VIEW_CWD_READONLY;
+	drop_bind(view, number);
+}
+
+static int place_binds(struct view *view)
+{
+	const struct process_spec *spec = view->spec;
+
+	for (size_t i = 0; i < view->binds;) {
+		const struct view_bind *bind = &view->bind[i];
+		bool mapped = spec->as_root && spec->synthetic &&
+			      !view_is_system(bind->path);
+		int r;
+
+		if (strcmp(bind->path, "/") == 0) {
+			i++;
+			continue;
+		}
+		r = place_bind(view, i, mapped);
+		if (r < 0 && mapped && r != -ESTALE)
+			give_up(view, i);
+		else if (r < 0)
+			return r;
+		else
+			i++;
+	}
 	return 0;
 }
 
 int view_place(struct view *view, char *reterr, size_t cap)
 {
-	bool idmapped = view->spec->as_root && view->spec->synthetic &&
-			view->kind == VIEW_CWD_WRITABLE;
 	int r = enter();
 
-	if (r == 0 && idmapped)
-		r = place_cwd(view);
-	if (r < 0 && !idmapped)
-		return 0;
+	if (r == 0)
+		r = place_binds(view);
 	if (r < 0) {
-		snprintf(reterr, cap, "cannot make a mount namespace: %s",
+		snprintf(reterr, cap,
+			 "cannot make the command's view of the files: %s",
 			 strerror(-r));
 		return r;
 	}

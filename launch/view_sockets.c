@@ -18,19 +18,33 @@
 #include "launch/view.h"
 
 /* Where sockets are, besides the working directory and HOME. */
-static const char *const places[] = { "/srv",	    "/opt",  "/var/lib",
-				      "/var/spool", "/home", "/root" };
+static const char *const places[] = { "/srv",	    "/opt",    "/var/lib",
+				      "/var/spool", "/home",   "/root",
+				      "/tmp",	    "/var/tmp" };
 
 /* Large, of the package managers, without daemons: most of what looking through
  * /var/lib would cost. */
 static const char *const databases[] = { "/var/lib/dpkg", "/var/lib/apt",
 					 "/var/lib/rpm", "/var/lib/pacman" };
 
-static bool below_shown_cwd(const struct view *view, const char *path)
+/* Is @path where the command has files as they are outside? */
+static bool is_shown(const struct view *view, const char *path)
 {
-	return (view->kind == VIEW_CWD_WRITABLE ||
-		view->kind == VIEW_CWD_READONLY) &&
-	       strcmp(view->cwd, "/") != 0 && view_below(path, view->cwd);
+	const struct view_bind *bind = view_bind_of(view, path);
+
+	if (bind && strcmp(bind->path, "/") != 0)
+		return true;
+	return view->kind == VIEW_CWD_READONLY && strcmp(view->cwd, "/") != 0 &&
+	       view_below(path, view->cwd);
+}
+
+/* Is something that is shown below @path, or @path itself? */
+static bool holds_shown(const struct view *view, const char *path)
+{
+	for (size_t i = 0; i < view->binds; i++)
+		if (view_below(view->bind[i].path, path))
+			return true;
+	return view_below(view->cwd, path);
 }
 
 static bool is_hidden(const void *arg, const char *dir)
@@ -38,9 +52,10 @@ static bool is_hidden(const void *arg, const char *dir)
 	const struct view *view = arg;
 
 	for (size_t i = 0; i < view->masks; i++)
-		if (view->mask[i].dir && view_below(dir, view->mask[i].path))
+		if (view->mask[i].dir && view_below(dir, view->mask[i].path) &&
+		    !is_shown(view, dir))
 			return true;
-	if (below_shown_cwd(view, dir))
+	if (is_shown(view, dir))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(databases); i++)
 		if (strcmp(dir, databases[i]) == 0)
@@ -56,8 +71,8 @@ static bool is_closed(const void *arg, const char *dir, int fd)
 	const struct process_spec *spec = view->spec;
 	struct stat st;
 
-	if (!spec->as_root || !spec->synthetic || below_shown_cwd(view, dir) ||
-	    view_below(view->cwd, dir))
+	if (!spec->as_root || !spec->synthetic || is_shown(view, dir) ||
+	    holds_shown(view, dir))
 		return false;
 	if (fstat(fd, &st) < 0 || st.st_uid == spec->uid ||
 	    st.st_gid == spec->gid || st.st_mode & S_IXOTH)
@@ -68,12 +83,25 @@ static bool is_closed(const void *arg, const char *dir, int fd)
 		(errno == ENODATA || errno == EOPNOTSUPP));
 }
 
+struct roots {
+	const char *root[ARRAY_SIZE(places) + VIEW_BINDS + 2];
+	size_t n;
+};
+
+static void add_root(struct roots *roots, const char *path)
+{
+	for (size_t i = 0; i < roots->n; i++)
+		if (strcmp(roots->root[i], path) == 0)
+			return;
+	roots->root[roots->n++] = path;
+}
+
 static int search(const struct view *view, struct sockets *ret)
 {
 	char *real[ARRAY_SIZE(places)] = { 0 };
-	const char *root[ARRAY_SIZE(places) + 2];
+	struct roots roots = { .n = 0 };
 	struct sockets_search what = {
-		.root = root,
+		.root = roots.root,
 		.budget = SOCKETS_BUDGET,
 		.hidden = is_hidden,
 		.closed = is_closed,
@@ -81,20 +109,19 @@ static int search(const struct view *view, struct sockets *ret)
 	};
 	int r;
 
-	if (below_shown_cwd(view, view->cwd))
-		root[what.roots++] = view->cwd;
-	if (view->home && !is_hidden(view, view->home) &&
-	    strcmp(view->home, view->cwd) != 0)
-		root[what.roots++] = view->home;
+	if (is_shown(view, view->cwd))
+		add_root(&roots, view->cwd);
+	for (size_t i = 0; i < view->binds; i++)
+		if (view->bind[i].dir && strcmp(view->bind[i].path, "/") != 0)
+			add_root(&roots, view->bind[i].path);
+	if (view->home && !is_hidden(view, view->home))
+		add_root(&roots, view->home);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		bool again = false;
-
 		real[i] = realpath(places[i], NULL);
-		for (size_t j = 0; real[i] && j < what.roots; j++)
-			again |= strcmp(root[j], real[i]) == 0;
-		if (real[i] && !again && !is_hidden(view, real[i]))
-			root[what.roots++] = real[i];
+		if (real[i] && !is_hidden(view, real[i]))
+			add_root(&roots, real[i]);
 	}
+	what.roots = roots.n;
 	r = sockets_list(&what, ret);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		free(real[i]);
@@ -113,8 +140,8 @@ static size_t depth_of(const char *path)
 /* May all of @dir be masked for the sake of a socket in it? */
 static bool expendable(const struct view *view, const char *dir)
 {
-	if (depth_of(dir) < 3 || view_below(view->cwd, dir) ||
-	    view_below(dir, view->cwd))
+	if (depth_of(dir) < 3 || holds_shown(view, dir) ||
+	    is_shown(view, dir) || view_below(dir, view->cwd))
 		return false;
 	if (view->home && view_below(view->home, dir))
 		return false;
@@ -124,7 +151,7 @@ static bool expendable(const struct view *view, const char *dir)
 /* May it be, if there are too many to mask each? */
 static bool coverable(const struct view *view, const char *dir)
 {
-	return *dir && !view_below(view->cwd, dir) && !view_is_system(dir);
+	return *dir && !holds_shown(view, dir) && !view_is_system(dir);
 }
 
 static char *parent_of(const char *path)
@@ -159,7 +186,8 @@ static void reduce(struct view *view)
 
 		/* Directories are kept in front meanwhile. */
 		for (size_t j = 0; j < dir && !covered; j++)
-			covered = view_below(mask.path, view->mask[j].path);
+			covered = view_covers(view, view->mask[j].path,
+					      mask.path);
 		if (covered) {
 			free(mask.path);
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * values.h - numbers with units, and times, as people write them. Inside
- * policy/ only. Sizes and times return NULL, or what is wrong with @text.
+ * values.h - numbers with units, and times, as people write them.
+ * Sizes and times return NULL, or what is wrong with @text.
  */
 #ifndef POLICY_VALUES_H
 #define POLICY_VALUES_H

@@ -67,6 +67,8 @@ _sallyport_values() { # PROGRAM OPTION ARGUMENT
 	--kind:*) printf '%s\n' dns flow http packet finding session policy ;;
 	--format:*) printf '%s\n' html md json csv ;;
 	--user:*) compgen -u ;;
+	--env:*) compgen -e ;;
+	--fs:*) printf '%s\n' host private ;;
 	*:FILE | *:DIR | *:PATH | *:KEY | *:PROOF) echo / ;;
 	esac
 }

@@ -138,8 +138,8 @@ def test_bad_lines():
                 (["exec"], "name of a sandbox is missing"),
                 (["exec", "a"], "a command is missing"),
                 (["exec", "a", "--"], "a command is missing"),
-                (["exec", "a", "--env", "X", "--", "true"], "not NAME=VALUE"),
-                (["exec", "a", "--env", "=x", "true"], "not NAME=VALUE")):
+                (["exec", "a", "--env", "", "--", "true"], "not NAME or NAME=VALUE"),
+                (["exec", "a", "--env", "=x", "true"], "not NAME or NAME=VALUE")):
             failed(run(*argv), word)
         check(not d.seen, d.seen)
     for command in ("create", "exec", "rm", "status", "policy", "reload"):

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bounds.c - what a user says of the box.
+ *
+ * Paths are resolved at once, in the working directory and with the rights that
+ * the user has; the view of the files resolves them again and takes no other.
+ */
+#include "cmd/bounds.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "policy/values.h"
+
+/* Less than that not even bubblewrap can do with. */
+#define MEMORY_MIN (4u << 20)
+
+const char bounds_help[] =
+	"  --rw PATH         the command may write there too\n"
+	"  --ro PATH         it sees that as it is, read-only; like --rw also "
+	"where it is\n"
+	"                    hidden otherwise: in /tmp, or ~/.aws\n"
+	"  --hide PATH       it does not see that\n"
+	"  --fs VIEW         host: it sees and may change all files as its "
+	"user may, also\n"
+	"                    keys and passwords, which are hidden otherwise "
+	"(see the manual)\n"
+	"  --env NAME        it inherits this variable although it may be a "
+	"secret, like\n"
+	"                    ANTHROPIC_API_KEY; NAME=VALUE: one more\n"
+	"  --memory SIZE     for the command and all that it starts, like 2G; "
+	"what needs\n"
+	"                    more is killed\n"
+	"  --pids N          processes and threads\n"
+	"  --cpus N          like 2 or 0.5\n"
+	"  --fsize SIZE      of a file that it writes\n"
+	"  --nofile N        open files, of each process\n";
+
+static bool add_path(struct bounds *bounds, enum process_access access,
+		     const char *arg, const char **reterr)
+{
+	char *real = realpath(arg, NULL);
+
+	if (!real)
+		*reterr = "there is no such file or directory:";
+	else if (bounds->paths == BOUNDS_PATHS_MAX)
+		*reterr = "too many --rw, --ro and --hide options:";
+	if (*reterr) {
+		free(real);
+		return true;
+	}
+	bounds->path[bounds->paths++] =
+		(struct process_path){ .path = real, .access = access };
+	return true;
+}
+
+static bool add_env(struct bounds *bounds, const char *arg, const char **reterr)
+{
+	if (!*arg || *arg == '=')
+		*reterr = "neither NAME nor NAME=VALUE:";
+	else if (bounds->envs == BOUNDS_ENV_MAX)
+		*reterr = "too many --env options:";
+	else
+		bounds->env[bounds->envs++] = arg;
+	return true;
+}
+
+/* 512 MB, 512MiB; and 512M and 512m as others have it, MiB. */
+static const char *size_of(const char *arg, uint64_t *ret)
+{
+	AUTO_FREE char *text = NULL;
+	size_t n = strlen(arg);
+	char last = n ? arg[n - 1] : '\0';
+
+	if (!last || !strchr("kKmMgGtT", last))
+		return value_size(arg, ret);
+	if (last >= 'a')
+		last = (char)(last - 'a' + 'A');
+	if (asprintf(&text, "%.*s%ciB", (int)n - 1, arg, last) < 0) {
+		text = NULL;
+		return "out of memory:";
+	}
+	return value_size(text, ret);
+}
+
+static bool add_size(uint64_t *limit, uint64_t least, const char *arg,
+		     const char **reterr)
+{
+	if (size_of(arg, limit))
+		*reterr = "not a size like 512M or 2 GB:";
+	else if (*limit < least)
+		*reterr = "too little for anything to run:";
+	return true;
+}
+
+static bool add_count(unsigned *limit, unsigned max, const char *arg,
+		      const char **reterr)
+{
+	if (!value_count(arg, max, limit))
+		*reterr = "not a number, or too large:";
+	return true;
+}
+
+/* Thousandths, of a number like 2 or 0.5. */
+static bool add_cpus(unsigned *limit, const char *arg, const char **reterr)
+{
+	char *end;
+	unsigned long whole, part = 0;
+	unsigned unit = 1000;
+
+	errno = 0;
+	whole = strtoul(arg, &end, 10);
+	if (*end == '.')
+		for (end++; *end >= '0' && *end <= '9' && unit > 1; end++) {
+			unit /= 10;
+			part += (unsigned long)(*end - '0') * unit;
+		}
+	if (*arg < '0' || *arg > '9' || errno || *end || whole > 4096 ||
+	    whole * 1000 + part < 10)
+		*reterr = "not a number of CPUs like 2 or 0.5:";
+	else
+		*limit = (unsigned)(whole * 1000 + part);
+	return true;
+}
+
+bool bounds_option(struct bounds *bounds, int code, const char *arg,
+		   const char **reterr)
+{
+	switch (code) {
+	case BOUNDS_RW:
+		return add_path(bounds, PROCESS_RW, arg, reterr);
+	case BOUNDS_RO:
+		return add_path(bounds, PROCESS_RO, arg, reterr);
+	case BOUNDS_HIDE:
+		return add_path(bounds, PROCESS_HIDE, arg, reterr);
+	case BOUNDS_FS:
+		if (strcmp(arg, "host") == 0)
+			bounds->host_files = true;
+		else if (strcmp(arg, "private") != 0)
+			*reterr = "neither host nor private:";
+		return true;
+	case BOUNDS_ENV:
+		return add_env(bounds, arg, reterr);
+	case BOUNDS_MEMORY:
+		return add_size(&bounds->limits.memory, MEMORY_MIN, arg,
+				reterr);
+	case BOUNDS_FSIZE:
+		return add_size(&bounds->limits.fsize, 1, arg, reterr);
+	case BOUNDS_PIDS:
+		return add_count(&bounds->limits.pids, 1u << 22, arg, reterr);
+	case BOUNDS_NOFILE:
+		return add_count(&bounds->limits.nofile, 1u << 20, arg, reterr);
+	case BOUNDS_CPUS:
+		return add_cpus(&bounds->limits.cpus, arg, reterr);
+	default:
+		return false;
+	}
+}
+
+const char *bounds_files_word(const struct bounds *bounds)
+{
+	return bounds->host_files ? "host" : "private";
+}
+
+void bounds_free(struct bounds *bounds)
+{
+	for (size_t i = 0; i < bounds->paths; i++)
+		free((char *)(uintptr_t)bounds->path[i].path);
+	*bounds = (struct bounds){ 0 };
+}

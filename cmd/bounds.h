@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bounds.h - the options of `run` that bound the command itself: its
+ * files, its environment, its resources, its system calls.
+ */
+#ifndef CMD_BOUNDS_OPTIONS_H
+#define CMD_BOUNDS_OPTIONS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "launch/limits.h"
+#include "launch/process.h"
+
+enum bounds_option {
+	BOUNDS_RW = 768,
+	BOUNDS_RO,
+	BOUNDS_HIDE,
+	BOUNDS_FS,
+	BOUNDS_ENV,
+	BOUNDS_MEMORY,
+	BOUNDS_PIDS,
+	BOUNDS_CPUS,
+	BOUNDS_FSIZE,
+	BOUNDS_NOFILE,
+};
+
+/* For a table of getopt_long(). */
+#define BOUNDS_OPTIONS                                                \
+	{ "rw", required_argument, NULL, BOUNDS_RW },                 \
+		{ "ro", required_argument, NULL, BOUNDS_RO },         \
+		{ "hide", required_argument, NULL, BOUNDS_HIDE },     \
+		{ "fs", required_argument, NULL, BOUNDS_FS },         \
+		{ "env", required_argument, NULL, BOUNDS_ENV },       \
+		{ "memory", required_argument, NULL, BOUNDS_MEMORY }, \
+		{ "pids", required_argument, NULL, BOUNDS_PIDS },     \
+		{ "cpus", required_argument, NULL, BOUNDS_CPUS },     \
+		{ "fsize", required_argument, NULL, BOUNDS_FSIZE },   \
+	{                                                             \
+		"nofile", required_argument, NULL, BOUNDS_NOFILE      \
+	}
+
+#define BOUNDS_PATHS_MAX 60
+#define BOUNDS_ENV_MAX	 256
+
+struct bounds {
+	struct process_path path[BOUNDS_PATHS_MAX]; /* canonical */
+	size_t paths;
+	bool host_files;
+	const char *env[BOUNDS_ENV_MAX]; /* NAME, NAME=VALUE */
+	size_t envs;
+	struct resources limits;
+};
+
+extern const char bounds_help[];
+
+/* Adds what getopt_long() found to @bounds; false if @code is none of ours.
+ * What is wrong with @arg goes to *@reterr, static. */
+bool bounds_option(struct bounds *bounds, int code, const char *arg,
+		   const char **reterr);
+
+/* "private" or "host", for records. */
+const char *bounds_files_word(const struct bounds *bounds);
+
+void bounds_free(struct bounds *bounds);
+
+#endif

@@ -1,0 +1,528 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launcher's bounds: which files a command sees, what of the environment it
+inherits. What it must not reach is tried from inside."""
+import json
+import os
+import re
+import subprocess
+
+from harness import USER, check, silent
+from lab import TOP
+from test_attacks_box import box, ground, make, records, argv_of
+
+SECRET = "5ecret-of-the-user"
+
+
+def home(case, name):
+    """A home with credentials, and a project in it."""
+    top = ground(case, name)
+    for path in (".aws", ".ssh", ".config", ".config/gh", "proj", "dotfiles"):
+        make(case, f"{top}/{path}")
+    for path in (".aws/credentials", ".ssh/id_ed25519", ".netrc",
+                 ".config/gh/hosts.yml", ".git-credentials"):
+        make(case, f"{top}/{path}", SECRET, 0o600)
+    make(case, f"{top}/.gitconfig", "[user]\nname = Ada\n")
+    make(case, f"{top}/proj/file", "mine")
+    # As root, without --user, a command's HOME is root's.
+    return top
+
+
+def args_for(case):
+    return ("--user", "www-data") if case.who == "root" else ()
+
+
+def own(case, top):
+    """The home's files become those of the uid that the command has."""
+    subprocess.run(["chown", "-Rh", f"{USER}:{USER}", top], check=True)
+
+
+def grep(case, top, *args, cwd=None, env=None, script=None, owned=False):
+    """Everything below @top that says the secret."""
+    if not owned:
+        own(case, top)
+    return box(case, cwd or top + "/proj", "sh", "-c", script or
+               f"grep -rl {SECRET} {top} 2>/dev/null; true",
+               args=(*args_for(case), *args), env={"HOME": top, **(env or {})})
+
+
+def start_detail(log):
+    return records(log)[0]["message"]
+
+
+def receipt(log):
+    import base64
+    with open(log + "/receipt.dsse.json") as f:
+        return json.loads(base64.b64decode(json.load(f)["payload"]))["predicate"]
+
+
+def test_credentials_are_hidden(case):
+    top = home(case, "hidden")
+    run = grep(case, top)
+    check(run.status == 0 and run.out == "", run)
+    check(receipt(run.log)["boundary"]["files"] == "private", run)
+    # In the home itself, which then is writable, too; nor can they be moved.
+    script = (f"grep -rl {SECRET} . 2>/dev/null; mv .aws x; mv .config y;"
+              "rm .netrc; rmdir .ssh; cat .gitconfig; ls -A .aws .ssh;"
+              "echo a > .netrc; echo b > .ssh/authorized_keys; true")
+    run = grep(case, top, cwd=top, script=script)
+    check("Ada" in run.out and SECRET not in run.out, run)
+    check("credentials" not in run.out and "hosts" not in run.out, run)
+    for path in (".aws/credentials", ".netrc", ".config/gh/hosts.yml"):
+        with open(f"{top}/{path}") as f:
+            check(f.read() == SECRET)
+    check(not os.path.exists(top + "/.ssh/authorized_keys"))
+
+
+def test_credentials_elsewhere(case):
+    top = home(case, "elsewhere")
+    keys = make(case, f"{top}/dotfiles/aws")
+    make(case, keys + "/credentials", SECRET)
+    make(case, f"{top}/dotfiles/kube", SECRET)
+    make(case, f"{top}/dotfiles/token", SECRET)
+    make(case, f"{top}/.docker")
+    os.unlink(top + "/.aws/credentials")
+    os.rmdir(top + "/.aws")
+    os.symlink("dotfiles/aws", top + "/.aws")             # the whole
+    os.symlink("../dotfiles/token", top + "/.docker/config.json")  # a part
+    run = grep(case, top, env={"KUBECONFIG": f"{top}/none:{top}/dotfiles/kube"})
+    check(run.status == 0 and run.out == "", run)
+    run = grep(case, top, cwd=top)
+    check(run.out.strip().endswith("kube"), run)  # no variable said so
+
+
+def test_credentials_by_another_mount(case):
+    top = home(case, "mounted")
+    second = make(case, f"{top}/second")
+    part = make(case, f"{top}/part")
+    own(case, top)
+    subprocess.run(["mount", "--bind", top, second], check=True)
+    subprocess.run(["mount", "--bind", top + "/.aws", part], check=True)
+    try:
+        run = grep(case, top, owned=True)
+        check(run.status == 0 and run.out == "", run)
+        run = grep(case, top, cwd=top, owned=True)
+        check(run.out == "", run)
+        # Standing in the second one is no way either.
+        run = grep(case, top, cwd=part, owned=True)
+        check(run.status == 125 and "by another mount" in run.err, run)
+    finally:
+        subprocess.run(["umount", part, second], check=True)
+
+
+def test_shown_by_name(case):
+    top = home(case, "shown")
+    run = grep(case, top, "--ro", top + "/.aws")
+    check(run.out.split() == [f"{top}/.aws/credentials"], run)
+    # One file of a hidden directory, and not the others.
+    make(case, f"{top}/.aws/config", SECRET)
+    run = grep(case, top, "--ro", top + "/.aws/config", script=
+               f"grep -rl {SECRET} {top}; ls -A {top}/.aws;"
+               f"echo x >> {top}/.aws/config; echo x > {top}/.aws/new")
+    check(run.out.split() == [f"{top}/.aws/config", "config"], run)
+    # What is above does not show it.
+    run = grep(case, top, "--rw", top)
+    check(run.out == "", run)
+    run = grep(case, top, cwd=top + "/.aws")
+    check(run.status == 125 and "holds credentials" in run.err, run)
+    run = grep(case, top, "--rw", top + "/.aws", cwd=top + "/.aws")
+    check(f"{top}/.aws/credentials" in run.out, run)
+
+
+def test_rw_ro_hide(case):
+    top = home(case, "paths")
+    for path in ("other", "proj/keep", "proj/gone", "proj/a"):
+        make(case, f"{top}/{path}")
+    make(case, top + "/proj/gone/x", SECRET)
+    make(case, top + "/proj/a/b", "b")
+    script = (f"echo 1 > {top}/other/new; echo 2 > keep/new; ls gone;"
+              f"echo 3 > {top}/new; echo 4 > a/b; mv a c; mv gone elsewhere;"
+              "mv keep elsewhere; cat a/b; true")
+    run = grep(case, top, "--rw", top + "/other", "--ro", top + "/proj/keep",
+               "--hide", top + "/proj/gone", "--ro", top + "/proj/a/b",
+               script=script)
+    check(run.status == 0 and run.out == "b", run)
+    check(os.path.exists(top + "/other/new"), run)
+    check(not os.path.exists(top + "/proj/keep/new"), run)
+    check(not os.path.exists(top + "/new"), run)
+    check(sorted(os.listdir(top + "/proj")) == ["a", "file", "gone", "keep"])
+    # In a private tree, and there only that.
+    shared = f"/var/tmp/sallyport-box-{case.who}"
+    os.mkdir(shared)
+    try:
+        make(case, shared + "/file", "shared")
+        own(case, shared)
+        run = grep(case, top, "--rw", shared, script=
+                   f"ls -A /var/tmp; echo more >> {shared}/file")
+        check(run.out.split() == [os.path.basename(shared)], run)
+        with open(shared + "/file") as f:
+            check(f.read() == "sharedmore\n")
+    finally:
+        subprocess.run(["rm", "-r", shared], check=True)
+
+
+def test_of_another_owner(case):
+    """As root a command has a uid that nobody uses: what is named is shown as
+    that uid's, and stays its owner's."""
+    if case.who != "root":
+        return
+    top = ground(case, "owned")
+    work = make(case, top + "/work")
+    closed = make(case, top + "/closed", mode=0o700)
+    inner = make(case, closed + "/inner", mode=0o700)
+    make(case, inner + "/file", "one ", 0o600)
+    one = make(case, closed + "/one", "single ", 0o600)
+    run = box(case, work, "sh", "-c", f"ls {closed}; cat {inner}/file {one};"
+              f"echo more >> {inner}/file; echo x >> {one}; cat {one}; id -u;"
+              f"stat -c %u {inner}/file", args=("--rw", inner, "--ro", one))
+    out = run.out.split()
+    check(out[:5] == ["inner", "one", "one", "single", "single"], run)
+    check(out[5] == out[6] and int(out[5]) > 10 ** 9, run)
+    with open(inner + "/file") as f:
+        check(f.read() == "one more\n")
+    check(os.stat(inner + "/file").st_uid == 0)
+    run = box(case, work, "true", args=("--rw", "/usr/share"))
+    check(run.status == 125 and "part of the system" in run.err, run)
+
+
+def test_not_shown(case):
+    top = home(case, "refused")
+    own(case, top)
+    log = make(case, f"{case.lab.dir}/box-log-{case.who}", mode=0o700)
+    policy = make(case, top + "/proj/p.yaml", "version: 1\nname: x\n")
+    sock = top + "/socket"
+    import socket
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(sock)
+    state = case.work + "/.state/sallyport"
+    for args, word in ((("--rw", "/"), "--fs host"),
+                       (("--rw", "/proc/sys"), "own"),
+                       (("--ro", "/dev"), "own"), (("--rw", "/run"), "own"),
+                       (("--rw", sock), "neither a file"),
+                       (("--rw", log), "hidden"),
+                       (("--rw", log + "/../" + os.path.basename(log)), "hidden"),
+                       (("--policy", policy, "--ro", policy), "hidden"),
+                       (("--hide", top, "--rw", top + "/proj"), "below"),
+                       (("--hide", "/etc"), "nothing runs"),
+                       (("--rw", top + "/none"), "no such file"),
+                       (("--fs", "some"), "neither host")):
+        run = box(case, top + "/proj", "true", args=(*args_for(case), *args),
+                  log=log, env={"HOME": top})
+        check(run.status == 125 and word in run.err, run)
+    # A socket in what is shown is masked, and nobody answers.
+    s.listen()
+    run = grep(case, top, "--rw", top, script=
+               f"python3 -c 'import socket; s = socket.socket(socket.AF_UNIX);"
+               f"s.connect(\"{sock}\")' 2>&1 | tail -1")
+    check("ConnectionRefused" in run.out or "denied" in run.out.lower(), run)
+    s.close()
+
+
+def test_replaced_while_it_starts(case):
+    """A link in place of what was named shows nothing else."""
+    top = home(case, "swapped")
+    spot = make(case, f"{top}/proj/spot")
+    make(case, spot + "/plain", "plain")
+    own(case, top)
+    swap = subprocess.Popen(["python3", "-c", f"""
+import os
+import re
+os.chdir({top + "/proj"!r})
+while True:
+    os.rename("spot", "was"); os.symlink("../.aws", "spot")
+    os.unlink("spot"); os.rename("was", "spot")
+"""])
+    try:
+        for _ in range(8):
+            run = grep(case, top, "--rw", spot, "--ro", spot, cwd="/usr",
+                       owned=True, script=f"cat {spot}/*")
+            check(SECRET not in run.out and run.status in (0, 1, 125), run)
+    finally:
+        swap.kill()
+        swap.wait()
+
+
+def test_host_files(case):
+    top = home(case, "host")
+    make(case, f"{top}/outside")
+    state = make(case, top + "/state")
+    shared = f"/tmp/sallyport-host-{case.who}"
+    policy = make(case, top + "/p.yaml", "version: 1\nname: x\n")
+    script = (f"grep -rl {SECRET} {top}; echo 1 > {top}/outside/new;"
+              f"echo 2 > {shared}; cat {policy}; mv {policy} {policy}.x;"
+              f"ls -A $XDG_STATE_HOME/sallyport; ls /run")
+    run = grep(case, top, "--fs", "host", "--policy", policy, script=script,
+               env={"XDG_STATE_HOME": state})
+    check(run.out.count(top) == 5 and "name: x" not in run.out, run)
+    check(os.path.exists(top + "/outside/new"), run)
+    check(os.path.exists(policy) and os.path.exists(shared), run)
+    os.unlink(shared)
+    check(receipt(run.log)["boundary"]["files"] == "host", run)
+    with open(run.log + "/audit.jsonl") as f:
+        check("files host" in f.readline(), run)
+    # The log can't be reached, nor put another in its place.
+    run = grep(case, top, "--fs", "host", "--log", run.log, script=
+               f"ls -A {run.log}; mv {run.log} {run.log}.x; true")
+    check(run.out == "" and os.path.isdir(run.log), run)
+
+
+def test_no_packet_left(case):
+    silent(case)
+
+
+def test_environment(case):
+    top = ground(case, "env")
+    secret = {"ANTHROPIC_API_KEY": "a1", "GITHUB_TOKEN": "b2", "db_password": "c3",
+              "AWS_PROFILE": "d4", "EMPTY_TOKEN": ""}
+    plain = {"AWS_REGION": "e5", "EDITOR": "f6", "TOKENIZERS": "g7"}
+    run = box(case, top, "env", env={**secret, **plain})
+    env = dict(line.split("=", 1) for line in run.out.splitlines())
+    check(not set(secret) & set(env), run)
+    check(all(env.get(k) == v for k, v in plain.items()), run)
+    for name in secret:
+        check((name in run.err) == (name != "EMPTY_TOKEN"), run)
+    check("--env NAME" in run.err and "a1" not in run.err, run)
+    run = box(case, top, "env", env={**secret, **plain},
+              args=("--env", "ANTHROPIC_API_KEY", "--env", "GITHUB_TOKEN=own",
+                    "--env", "MORE=1", "--env", "NONE", "--env",
+                    "LD_PRELOAD=/x.so", "--env", "HTTPS_PROXY=http://evil:1"))
+    env = dict(line.split("=", 1) for line in run.out.splitlines())
+    check(env["ANTHROPIC_API_KEY"] == "a1" and env["GITHUB_TOKEN"] == "own", run)
+    check(env["MORE"] == "1" and "NONE" not in env and "LD_PRELOAD" not in env, run)
+    check("evil" not in env["HTTPS_PROXY"] and "db_password" not in env, run)
+    check("GITHUB_TOKEN" not in run.err and "db_password" in run.err, run)
+    # The values are not in reach of the command in another way.
+    run = box(case, top, "sh", "-c", "cat /proc/*/environ | tr '\\0' '\\n'",
+              env=secret)
+    check("a1" not in run.out and "PATH=" in run.out, run)
+    run = box(case, top, "true", args=("--env", "=x"))
+    check(run.status == 125 and "NAME" in run.err, run)
+
+
+BOMB = """
+import os, time
+n = 0
+try:
+    while n < 60:
+        if os.fork() == 0:
+            time.sleep(5)
+            os._exit(0)
+        n += 1
+except OSError as e:
+    print("refused", n, e.errno)
+print("forked", n)
+"""
+
+
+def groups():
+    """Directories of ours that are left, anywhere."""
+    found = []
+    for top, dirs, _ in os.walk("/sys/fs/cgroup"):
+        found += [f"{top}/{d}" for d in dirs if d.startswith("sallyport-run-")
+                  and not os.path.exists(f"/proc/{d[14:]}")]
+    return found
+
+
+def test_limits(case):
+    top = ground(case, "limits")
+    how = "cgroup" if case.who == "root" else "rlimit"
+    eat = "x = bytearray(200 << 20); x[::4096] = b'x' * len(x[::4096]); print(len(x))"
+    run = box(case, top, "python3", "-c", eat, args=("--memory", "100M"))
+    check(run.status != 0 and "209715200" not in run.out, run)
+    check(f"memory by {how}" in start(run.log), run)
+    if how == "cgroup":  # an rlimit tells nobody
+        check("limit reached: memory" in run.err, run)
+        check("limit reached: memory" in str(receipt(run.log)["findings"]), run)
+    run = box(case, top, "python3", "-c", eat, args=("--memory", "600M"))
+    check(run.status == 0 and "209715200" in run.out, run)
+    check("limit reached" not in run.err, run)
+
+    run = box(case, top, "python3", "-c", BOMB, args=("--pids", "20"))
+    check(run.status == 0 and "refused 19 11" in run.out, run)
+    check(f"pids by {how}" in start(run.log), run)
+    if how == "cgroup":
+        check("limit reached: 20 pids" in run.err, run)
+        check("20 pids" in str(receipt(run.log)["findings"]), run)
+
+    script = ("head -c 2000000 /dev/zero > big; stat -c %s big;"
+              "python3 -c 'x = [open(\"/dev/null\") for i in range(60)]' 2>&1 |"
+              "tail -1; ulimit -f unlimited; ulimit -n 4000")
+    run = box(case, top, "bash", "-c", script,
+              args=("--fsize", "1MB", "--nofile", "50"))
+    check("1000000" in run.out and "Too many open files" in run.out, run)
+    check("fsize by rlimit, nofile by rlimit" in start(run.log), run)
+    check(run.err.count("ulimit") == 2, run)
+    check(not groups(), groups())
+
+
+def start(log):
+    with open(log + "/audit.jsonl") as f:
+        return f.readline()
+
+
+def test_cpus(case):
+    top = ground(case, "cpus")
+    spin = ("import os, time\nend = time.monotonic() + 1\n"
+            "while time.monotonic() < end: pass\n"
+            "print(sum(os.times()[:2]))")
+    run = box(case, top, "python3", "-c", spin, args=("--cpus", "0.2"))
+    if case.who == "user":  # no control group is ours
+        check(run.status == 125 and "control group" in run.err, run)
+        return
+    check(run.status == 0 and float(run.out) < 0.45, run)
+    check("cpus by cgroup" in start(run.log), run)
+
+
+def test_groups_are_out_of_reach(case):
+    top = ground(case, "groups")
+    script = ("import glob, os\n"
+              "for f in glob.glob('/sys/fs/cgroup/**/cgroup.procs', recursive=True)"
+              " + glob.glob('/sys/fs/cgroup/**/pids.max', recursive=True):\n"
+              "    try:\n"
+              "        open(f, 'w').write('0')\n"
+              "        print('wrote', f)\n"
+              "    except OSError: pass\n" + BOMB)
+    for args in (), ("--fs", "host"):
+        run = box(case, top, "python3", "-c", script,
+                  args=("--pids", "10", *args))
+        check("wrote" not in run.out and "refused 9 11" in run.out, run)
+    # A session that can't begin leaves none behind either.
+    run = box(case, top, "true", args=("--pids", "10", "--rw", "/dev"))
+    check(run.status == 125 and not groups(), run)
+    for args in (("--memory", "1k"), ("--pids", "0"), ("--cpus", "x"),
+                 ("--fsize", "1 XB"), ("--memory", "")):
+        run = box(case, top, "true", args=args)
+        check(run.status == 125 and args[0].strip("-") not in run.out, run)
+
+
+CALLS = r"""
+import ctypes, os, signal, socket
+libc = ctypes.CDLL(None, use_errno=True)
+import fcntl, termios
+
+def call(name, number, *args):
+    ctypes.set_errno(0)
+    r = libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, args))
+    print(name, "worked" if r >= 0 else ctypes.get_errno())
+
+def sock(name, *args):
+    try:
+        socket.socket(*args).close()
+        print(name, "worked")
+    except OSError as e:
+        print(name, e.errno)
+
+def child(name, fn):
+    pid = os.fork()
+    if pid == 0:
+        fn()
+        os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    print(name, "killed" if os.WIFSIGNALED(status) else "worked")
+
+IN, IN6, NL = socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK
+ST, DG, RAW, SEQ = (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW,
+                    socket.SOCK_SEQPACKET)
+sock("tcp", IN, ST, 0); sock("udp", IN6, DG, 0)
+sock("route", NL, RAW, 0); sock("mptcp", IN, ST, 262)
+for p in (2, 4, 5, 6, 7, 9, 10, 11, 12, 15, 16, 20, 21, 22):
+    sock(f"netlink{p}", NL, RAW, p)
+    sock(f"netlink-dgram{p}", NL, DG, p)
+sock("raw", IN, RAW, 255); sock("raw6", IN6, RAW, 58); sock("icmp-raw", IN, RAW, 1)
+sock("sctp", IN, SEQ, 132); sock("sctp-stream", IN6, ST, 132)
+sock("dccp", IN, 6, 33); sock("udplite", IN, DG, 136); sock("l2tp", IN, DG, 115)
+sock("smc", IN, ST, 256); sock("packet-type", IN, 10, 768)
+for f in (4, 5, 9, 15, 17, 21, 29, 30, 31, 32, 36, 38, 39, 40, 41, 42, 43, 44, 45):
+    sock(f"family{f}", f, DG, 0); sock(f"family-raw{f}", f, RAW, 0)
+sock("high-family", 17, RAW, 0)
+call("family-high-half", 41, (1 << 32) | 17, 3, 0)
+call("raw-high-half", 41, 2, (1 << 32) | 3, 1)
+call("netlink-high-half", 41, 16, 3, (1 << 32) | 12)
+for name, number, args in (
+        ("io_uring_setup", 425, (1, 0)), ("io_uring_enter", 426, (0,) * 6),
+        ("ptrace", 101, (16, 1, 0, 0)), ("mount", 165, (0,) * 5),
+        ("umount2", 166, (0, 0)), ("pivot_root", 155, (0, 0)),
+        ("chroot", 161, (0,)), ("init_module", 175, (0, 0, 0)),
+        ("finit_module", 313, (0, 0, 0)), ("delete_module", 176, (0, 0)),
+        ("keyctl", 250, (0,) * 5), ("add_key", 248, (0,) * 5),
+        ("bpf", 321, (0, 0, 0)), ("perf_event_open", 298, (0,) * 5),
+        ("userfaultfd", 323, (0,)), ("unshare", 272, (0x10000000,)),
+        ("unshare-net", 272, (0x40000000,)), ("setns", 308, (0, 0)),
+        ("clone", 56, (0x10000000 | 17, 0, 0, 0, 0)),
+        ("clone3", 435, (0, 0)), ("kexec_load", 246, (0,) * 4),
+        ("open_tree", 428, (-100, 0, 1)), ("move_mount", 429, (0,) * 5),
+        ("fsopen", 430, (0, 0)), ("mount_setattr", 442, (0,) * 5),
+        ("open_by_handle_at", 304, (0, 0, 0)), ("openat2", 437, (0,) * 4),
+        ("process_vm_readv", 310, (1, 0, 0, 0, 0, 0)),
+        ("pidfd_getfd", 438, (0, 0, 0)), ("modify_ldt", 154, (0, 0, 0)),
+        ("tiocsti", 16, (0, 0x5412, 0)), ("tioclinux", 16, (0, 0x541c, 0)),
+        ("tiocsti-high", 16, (0, (1 << 32) | 0x5412, 0))):
+    call(name, number, *args)
+
+import mmap
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+# mov eax, 20 (getpid); int 0x80; ret
+code.write(bytes.fromhex("b814000000cd80c3"))
+entry = ctypes.addressof(ctypes.c_char.from_buffer(code))
+child("i386", ctypes.CFUNCTYPE(ctypes.c_int)(entry))
+child("x32", lambda: libc.syscall(ctypes.c_long(0x40000000 | 39)))
+"""
+
+
+def test_system_calls(case):
+    if os.uname().machine != "x86_64":
+        return  # the numbers are its
+    top = ground(case, "calls")
+    run = box(case, top, "python3", "-c", CALLS)
+    said = dict(line.split() for line in run.out.splitlines())
+    worked = {"tcp", "udp", "route", "mptcp"}
+    check(run.status == 0 and "x32" in said and len(said) > 90, run)
+    for name, result in said.items():
+        if name in worked:  # a kernel may be without MPTCP
+            check(result == "worked" or name == "mptcp", (name, result))
+        elif name in ("i386", "x32"):
+            check(result == "killed", (name, result))
+        else:  # refused by the filter: EPERM, ENOSYS or what says "none such"
+            check(result in ("1", "38", "93", "97"), (name, result))
+
+
+LANDLOCK = ("import ctypes; print(ctypes.CDLL(None).syscall(444, 0, 0, 1))")
+
+
+def test_second_wall(case):
+    """Landlock: what leads around the view of the files leads to no writing."""
+    top = ground(case, "wall")
+    given = make(case, top + "/given", "to read\n", 0o666)
+    out = make(case, top + "/out", "", 0o666)
+    work = make(case, top + "/work")
+    version = int(subprocess.run(["python3", "-c", LANDLOCK], text=True,
+                                 capture_output=True, check=True).stdout)
+    check(version >= 3, "this kernel has no Landlock")
+    script = ("cat; echo evil > /proc/self/fd/0; echo more >> /proc/self/fd/1;"
+              "echo a > a; mkdir b c; ln a b/l; mv b/l c/m; ln -s a s; : > a;"
+              "mv c /tmp/c; cat /tmp/c/m; echo b > /dev/null; rm -r b s /tmp/c;"
+              "echo t > /dev/shm/x; echo x > /tmp/y; mkfifo f; echo 5 >"
+              " /proc/self/oom_score_adj; sleep 9 & kill $!; wait $!;"
+              "echo killed $?; : > /dev/stdout; ls")
+    with open(given) as stdin, open(out, "a") as stdout:
+        run = box(case, work, "bash", "-c", script, stdin=stdin, stdout=stdout)
+    with open(given) as f:
+        check(f.read() == "to read\n", run)
+    check(run.status == 0 and run.err.count("denied") == 1, run)
+    with open(out) as f:
+        check(f.read() == "a\nf\n", run)
+    # pid 1 is outside of that domain.
+    run = box(case, work, "sh", "-c", "kill -9 1; kill -0 1; kill -0 $$ && echo self")
+    check(run.out == "self\n" and run.err.count("not permitted") >= 1, run)
+
+
+def test_lists_of_the_manual(case):
+    """sallyport(1) names all that is hidden and left out."""
+    with open(TOP + "/deploy/man/sallyport.1") as f:
+        manual = f.read().replace("\\-", "-")
+    for path, least in (("credentials.c", 60), ("env_secrets.c", 40)):
+        with open(f"{TOP}/launch/{path}") as f:
+            text = f.read()
+        listed = re.findall(r'^\t"([^"]+)"', text, re.M)
+        check(len(listed) > least, path)
+        missing = [x for x in listed if x not in manual]
+        check(not missing, missing)
