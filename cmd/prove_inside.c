@@ -184,5 +184,6 @@ int prove_inside_main(int argc, char **argv)
 		run_one(&t, link);
 	}
 	sheet->done = 1;
-	return 0;
+	/* What a sanitizer does at an exit can't be done in a sandbox. */
+	_exit(0);
 }
