@@ -142,8 +142,6 @@ static const char *const lethal[] = {
 	"umount2",
 	"pivot_root",
 	"chroot",
-	"chdir",
-	"fchdir",
 	"open_tree",
 	"move_mount",
 	"fsopen",
