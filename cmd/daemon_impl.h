@@ -89,6 +89,8 @@ void box_drop_waiters(struct box *box, int err, const char *why);
 /* --- daemon_start.c */
 /* What is to be done is done in the loop. */
 void daemon_kick(struct daemon *daemon);
+/* So often each boundary is looked at, with as many as there are now. */
+uint32_t daemon_look_s(const struct daemon *daemon);
 void daemon_on_kick(evutil_socket_t fd, short what, void *arg);
 /* What its policy is now, with the ceiling; the caller frees it. 0 or -errno.
  */

@@ -98,7 +98,7 @@ static int have_namespace(struct box *box)
 
 /* --- starting ------------------------------------------------------------ */
 
-static uint32_t look_s(const struct daemon *daemon)
+uint32_t daemon_look_s(const struct daemon *daemon)
 {
 	size_t s = (daemon->count + LOOKS_A_S - 1) / LOOKS_A_S;
 
@@ -115,7 +115,7 @@ static void describe(const struct box *box, bool own,
 		.ip = spec->ip,
 		.gateway = spec->gateway,
 		.bits = spec->bits,
-		.look_s = look_s(box->daemon),
+		.look_s = daemon_look_s(box->daemon),
 		.tables = spec->docker,
 		.quiet = true,
 	};
