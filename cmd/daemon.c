@@ -275,6 +275,7 @@ static void loop(struct daemon *daemon)
 
 static void release(struct daemon *daemon)
 {
+	work_close(daemon->workers);
 	while (daemon->first)
 		box_free(box_of(daemon->first));
 	http_server_close(daemon->control);
@@ -312,6 +313,8 @@ int daemon_main(int argc, char **argv)
 	if (!daemon.base)
 		die(EXIT_SALLYPORT, "event loop: out of memory");
 	add(&daemon.kick, &daemon, -1, daemon_on_kick, 0);
+	if (work_open(daemon.base, &daemon.workers))
+		die(EXIT_SALLYPORT, "event loop: out of memory");
 	daemon_restore(&daemon);
 	/* Without it, containers of an engine have no network; nobody else has
 	 * less. */
