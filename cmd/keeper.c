@@ -253,9 +253,7 @@ static void on_end_over(int signal)
  * what the others' gates have to do goes before what we have left. */
 static void close_way_out(struct keeper *k)
 {
-	warden_shut(&k->warden);
-	if (k->gone)
-		warden_yield(&k->warden);
+	warden_shut(&k->warden, k->gone);
 }
 
 static struct msg_keep_ended finish(struct keeper *k)

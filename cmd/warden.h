@@ -124,12 +124,9 @@ struct warden_end {
 };
 
 /* The gate is told to close all that it has, before anything of the end that
- * takes its time; warden_finish() waits for it, and tells it where this was not
- * called. */
-void warden_shut(struct warden *warden);
-/* Waits for that now, in bounded time; what is left of the session, here and in
- * the ledger, is then done when few others have anything to do. */
-void warden_yield(struct warden *warden);
+ * takes its time. @wait: for that, in bounded time; else warden_finish() does,
+ * which also tells it where this was not called. */
+void warden_shut(struct warden *warden, bool wait);
 
 /* Ends the gate, then, after the facts of @end and the record @last, the
  * ledger; its tally. 0 or -errno: then records may be missing. */

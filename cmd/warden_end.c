@@ -7,7 +7,6 @@
 #include <event2/event.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "audit/tally.h"
@@ -18,7 +17,6 @@
 #include "cmd/warden_give.h"
 
 #define GATE_END_MS 5000
-#define YIELD_NICE  10
 
 void warden_drop_event(struct event **event)
 {
@@ -94,21 +92,13 @@ void warden_end_gate(struct warden *w)
 			  "flows ended is not recorded");
 }
 
-void warden_shut(struct warden *w)
+void warden_shut(struct warden *w, bool wait)
 {
 	warden_drop_event(&w->gate_event);
 	warden_drop_event(&w->gate_died);
 	close_fd(&w->gate.sock);
-}
-
-void warden_yield(struct warden *w)
-{
-	if (w->gate.pid > 0)
+	if (wait && w->gate.pid > 0)
 		await_end(&w->gate, GATE_END_MS);
-	(void)setpriority(PRIO_PROCESS, 0, YIELD_NICE);
-	if (w->ledger.pid > 0)
-		(void)setpriority(PRIO_PROCESS, (id_t)w->ledger.pid,
-				  YIELD_NICE);
 }
 
 /* What was written has its place on the disk; the receipt gets its name. */
