@@ -16,7 +16,7 @@
  *	daemon_keep.c	  gets it there, beside the loop
  *	daemon_work.c	  threads for that
  *	daemon_api.c	  the control socket: who may do what
- *	daemon_request.c, daemon_reply.c  its JSON
+ *	daemon_request.c, daemon_read.c, daemon_reply.c  its JSON
  *	daemon_metrics.c  /metrics
  *	docker*.c	  the plugin socket
  *
