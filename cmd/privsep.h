@@ -60,8 +60,8 @@ enum msg_type {
 	MSG_KEEP_GO,
 	MSG_KEEP_POLICY,  /* struct msg_gate_policy; fd: sealed memfd */
 	MSG_KEEP_FORWARD, /* struct msg_keep_forward; fd: a listening socket */
-	MSG_KEEP_STATS, /* struct msg_keep_stats; its answer is COUNTS */
-	MSG_KEEP_END, /* struct msg_keep_end */
+	MSG_KEEP_STATS,	  /* struct msg_keep_stats; its answer is COUNTS */
+	MSG_KEEP_END,	  /* struct msg_keep_end */
 	/* keeper -> daemon */
 	MSG_KEEP_READY,	 /* struct msg_keep_ready: to GO */
 	MSG_KEEP_DONE,	 /* struct msg_keep_done: to NETNS after GO, POLICY,
