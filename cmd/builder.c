@@ -68,7 +68,8 @@ static void act(const char *run, const struct rights_request *request,
 		break;
 	case RIGHTS_NAMESPACE:
 		reply->status = here_namespace(run, name, request->uid,
-					       request->gid, ret_fd);
+					       request->gid, &pid, ret_fd);
+		reply->pid = pid;
 		break;
 	case RIGHTS_KILL:
 		reply->status = here_kill(run, name, &pid, ret_fd);

@@ -221,6 +221,8 @@ static void on_stats(evutil_socket_t fd, short what, void *arg)
 		STATS_S * 1000000 / (daemon->count ? daemon->count : 1);
 	const struct timeval next = { .tv_sec = (time_t)(us / 1000000),
 				      .tv_usec = (suseconds_t)(us % 1000000) };
+	/* As many as there are now. */
+	const struct msg_keep_stats stats = { .look_s = daemon_look_s(daemon) };
 
 	(void)fd;
 	(void)what;
@@ -231,7 +233,7 @@ static void on_stats(evutil_socket_t fd, short what, void *arg)
 
 		daemon->asked = s->next;
 		if (s->state == SANDBOX_READY)
-			keeper_tell(box_of(s)->keeper, MSG_KEEP_STATS, NULL,
+			keeper_tell(box_of(s)->keeper, MSG_KEEP_STATS, &stats,
 				    -1);
 	}
 	event_add(daemon->stats, &next);
@@ -273,6 +275,7 @@ static void loop(struct daemon *daemon)
 
 static void release(struct daemon *daemon)
 {
+	work_close(daemon->workers);
 	while (daemon->first)
 		box_free(box_of(daemon->first));
 	http_server_close(daemon->control);
@@ -310,6 +313,8 @@ int daemon_main(int argc, char **argv)
 	if (!daemon.base)
 		die(EXIT_SALLYPORT, "event loop: out of memory");
 	add(&daemon.kick, &daemon, -1, daemon_on_kick, 0);
+	if (work_open(daemon.base, &daemon.workers))
+		die(EXIT_SALLYPORT, "event loop: out of memory");
 	daemon_restore(&daemon);
 	/* Without it, containers of an engine have no network; nobody else has
 	 * less. */

@@ -7,12 +7,16 @@
  *	daemon_notify.c	  systemd: sockets from it, words to it
  *	daemon_config.c	  /etc/sallyport/daemon.yaml
  *	daemon_sandbox.c  the sandboxes: what may be asked of them
+ *	daemon_make.c	  their namespaces
+ *	daemon_policy.c	  their policies, put together beside the loop
  *	daemon_start.c	  their keepers come and go
  *	daemon_end.c	  their end, and ours
  *	daemon_keeper.c	  a keeper as a process
  *	daemon_state.c	  what outlives the daemon, on the disk
+ *	daemon_keep.c	  gets it there, beside the loop
+ *	daemon_work.c	  threads for that
  *	daemon_api.c	  the control socket: who may do what
- *	daemon_request.c, daemon_reply.c  its JSON
+ *	daemon_request.c, daemon_read.c, daemon_reply.c  its JSON
  *	daemon_metrics.c  /metrics
  *	docker*.c	  the plugin socket
  *

@@ -223,6 +223,16 @@ static bool fits(const char *pattern, const char *path, char *name)
 	return daemon_name_ok(name);
 }
 
+struct daemon_sandbox *api_find(struct daemon *daemon,
+				const struct http_request *http,
+				const char *name)
+{
+	struct daemon_sandbox *s = daemon_find(daemon, name);
+
+	return s && sees(http_request_peer(http), s) && !s->spec.docker ? s
+									: NULL;
+}
+
 /* The one place that says who may do what. 0 and the sandbox that it is about,
  * or the status of the refusal and why. */
 static int authorise(struct daemon *daemon, const struct http_request *http,

@@ -16,6 +16,19 @@ void api_sandbox(struct http_request *http, int status,
 /* Of an -errno of daemon.h. */
 int api_status(int err);
 
+/* The sandbox @name, if who asks may change it; or NULL. */
+struct daemon_sandbox *api_find(struct daemon *daemon,
+				const struct http_request *http,
+				const char *name);
+
+/* daemon_read.c: reads the body of @http, a long one beside the loop, and looks
+ * at its bundle (->bundle_err). Then @fn, perhaps at once: @err is
+ * request_parse()'s. @request is freed when it returns. */
+typedef void api_read_fn(void *arg, struct request *request, int err,
+			 const struct request_error *why);
+void api_read(struct daemon *daemon, struct http_request *http,
+	      enum request_kind kind, api_read_fn *fn, void *arg);
+
 /* daemon_api_change.c: routes, for who may use them. */
 void api_create(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *none);

@@ -28,6 +28,7 @@ struct call {
 	struct daemon_publish publish[DAEMON_PUBLISH_MAX];
 	int fd[DAEMON_PUBLISH_MAX];
 	size_t publishes, waits;
+	char name[DAEMON_NAME_MAX]; /* whom it is about */
 	bool made; /* the sandbox is new, and goes if this goes wrong */
 	char why[512];
 };
@@ -68,20 +69,41 @@ static void refuse(struct call *call, int err, const char *why)
 	call_free(call);
 }
 
-static bool parse(struct call *call, enum request_kind kind,
-		  struct request *ret)
+/* Is what was read, or why not, in order? */
+static bool is_read(struct call *call, int err, const struct request_error *why)
 {
-	struct request_error why;
-	size_t len;
-	const char *body = http_request_body(call->http, &len);
-	int err = request_parse(kind, body, len, ret, &why);
-
-	if (!err)
+	if (!err && !call->daemon->stopping)
 		return true;
-	api_error(call->http, err == -EINVAL ? 400 : api_status(err), why.error,
-		  why.hint);
+	if (err)
+		api_error(call->http, err == -EINVAL ? 400 : api_status(err),
+			  why->error, why->hint);
+	else
+		api_error(call->http, 503, "the daemon is ending", "");
 	call_free(call);
 	return false;
+}
+
+/* It may have gone meanwhile, and another one have come. */
+static struct daemon_sandbox *find_again(struct call *call)
+{
+	struct daemon_sandbox *sandbox =
+		api_find(call->daemon, call->http, call->name);
+
+	if (!sandbox) {
+		api_error(call->http, 404, "there is no such sandbox", "");
+		call_free(call);
+	}
+	return sandbox;
+}
+
+static struct call *call_on(struct daemon *daemon, struct http_request *http,
+			    const struct daemon_sandbox *sandbox)
+{
+	struct call *call = call_new(daemon, http, 200);
+
+	if (call)
+		memcpy(call->name, sandbox->spec.name, sizeof(call->name));
+	return call;
 }
 
 /* --- publishing ---------------------------------------------------------- */
@@ -167,44 +189,31 @@ static void forward_all(struct call *call, struct daemon_sandbox *sandbox)
 	on_forwarded(call, sandbox, 0, "");
 }
 
-void api_publish(struct daemon *daemon, struct http_request *http,
-		 struct daemon_sandbox *sandbox)
+static void publish(void *arg, struct request *request, int err,
+		    const struct request_error *why)
 {
-	struct call *call = call_new(daemon, http, 200);
-	struct request request;
-	int err;
+	struct daemon_sandbox *sandbox;
+	struct call *call = arg;
 
-	if (!call || !parse(call, REQUEST_PUBLISH, &request))
+	if (!is_read(call, err, why) || !(sandbox = find_again(call)))
 		return;
-	err = listen_all(call, &request);
-	request_free(&request);
+	err = listen_all(call, request);
 	if (err)
 		refuse(call, err, call->why);
 	else
 		forward_all(call, sandbox);
 }
 
-/* --- policies ------------------------------------------------------------ */
-
-/* "a.yaml, b.yaml": what a bundle is made of, by its own account. */
-static void describe(const struct bundle *bundle, char *buf, size_t cap)
+void api_publish(struct daemon *daemon, struct http_request *http,
+		 struct daemon_sandbox *sandbox)
 {
-	char path[PATH_MAX];
-	size_t len = 0;
+	struct call *call = call_on(daemon, http, sandbox);
 
-	*buf = '\0';
-	for (size_t i = 0; bundle_file(bundle, i, path, sizeof(path)); i++) {
-		if (len + strlen(path) + 8 > cap) {
-			snprintf(buf + len, cap - len, "%s...", i ? ", " : "");
-			break;
-		}
-		len += (size_t)snprintf(buf + len, cap - len, "%s%s",
-					i ? ", " : "", path);
-	}
-	if (!*buf)
-		snprintf(buf, cap, bundle->len ? "options" : "none");
-	text_clean(buf);
+	if (call)
+		api_read(daemon, http, REQUEST_PUBLISH, publish, call);
 }
+
+/* --- policies ------------------------------------------------------------ */
 
 /* Which policy @request asks for: *@ret is the request's or the
  * configuration's. 0, or -EINVAL and call->why. */
@@ -212,17 +221,12 @@ static int choose(struct call *call, struct request *request,
 		  const char *otherwise, const struct bundle **ret)
 {
 	const struct daemon_policy *named;
-	struct policy_error why;
 
 	*ret = &request->bundle;
 	if (request->has_bundle) {
-		if (!*request->policy_text)
-			describe(&request->bundle, request->policy_text,
-				 sizeof(request->policy_text));
-		if (bundle_check_sent(&request->bundle, &why) == 0)
-			return 0;
-		snprintf(call->why, sizeof(call->why), "%s", why.text);
-		return -EINVAL;
+		snprintf(call->why, sizeof(call->why), "%s",
+			 request->bundle_why.text);
+		return request->bundle_err;
 	}
 	if (!*request->policy_name)
 		snprintf(request->policy_name, sizeof(request->policy_name),
@@ -262,25 +266,32 @@ static void on_changed(void *arg, struct daemon_sandbox *sandbox, int err,
 	call_free(call);
 }
 
+static void change_policy(void *arg, struct request *request, int err,
+			  const struct request_error *why)
+{
+	struct daemon_sandbox *sandbox;
+	const struct bundle *bundle;
+	struct call *call = arg;
+
+	if (!is_read(call, err, why) || !(sandbox = find_again(call)))
+		return;
+	err = choose(call, request, "", &bundle);
+	if (!err)
+		err = daemon_policy(call->daemon, sandbox, bundle,
+				    request->policy_text, request->policy_name,
+				    on_changed, call, call->why,
+				    sizeof(call->why));
+	if (err)
+		refuse(call, err, call->why);
+}
+
 void api_policy(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *sandbox)
 {
-	struct call *call = call_new(daemon, http, 200);
-	const struct bundle *bundle;
-	struct request request;
-	int err;
+	struct call *call = call_on(daemon, http, sandbox);
 
-	if (!call || !parse(call, REQUEST_POLICY, &request))
-		return;
-	err = choose(call, &request, "", &bundle);
-	if (!err)
-		err = daemon_policy(daemon, sandbox, bundle,
-				    request.policy_text, request.policy_name,
-				    on_changed, call, call->why,
-				    sizeof(call->why));
-	request_free(&request);
-	if (err)
-		refuse(call, err, call->why);
+	if (call)
+		api_read(daemon, http, REQUEST_POLICY, change_policy, call);
 }
 
 /* --- making, ending ------------------------------------------------------ */
@@ -318,31 +329,38 @@ static void specify(const struct call *call, const struct request *request,
 	       sizeof(ret->policy_text));
 }
 
-void api_create(struct daemon *daemon, struct http_request *http,
-		struct daemon_sandbox *none)
+static void create(void *arg, struct request *request, int err,
+		   const struct request_error *why)
 {
-	struct call *call = call_new(daemon, http, 201);
 	const struct bundle *bundle;
 	struct daemon_spec spec;
-	struct request request;
-	int err;
+	struct call *call = arg;
 
-	(void)none;
-	if (!call || !parse(call, REQUEST_CREATE, &request))
+	if (!is_read(call, err, why))
 		return;
-	err = choose(call, &request, daemon->config->default_policy, &bundle);
+	err = choose(call, request, call->daemon->config->default_policy,
+		     &bundle);
 	if (!err)
-		err = listen_all(call, &request);
+		err = listen_all(call, request);
 	if (!err) {
-		specify(call, &request, &spec);
-		err = daemon_create(daemon, &spec, bundle, on_created, call,
-				    call->why, sizeof(call->why));
+		specify(call, request, &spec);
+		err = daemon_create(call->daemon, &spec, bundle, on_created,
+				    call, call->why, sizeof(call->why));
 	}
-	request_free(&request);
 	if (err)
 		refuse(call, err, call->why);
 	else
 		*call->why = '\0';
+}
+
+void api_create(struct daemon *daemon, struct http_request *http,
+		struct daemon_sandbox *none)
+{
+	struct call *call = call_new(daemon, http, 201);
+
+	(void)none;
+	if (call)
+		api_read(daemon, http, REQUEST_CREATE, create, call);
 }
 
 static void on_removed(void *arg, struct daemon_sandbox *sandbox, int err,

@@ -394,9 +394,15 @@ int daemon_config_read(const char *path, bool optional,
 	return daemon_config_parse(path, text, (size_t)len, ret_config, reterr);
 }
 
+struct daemon_config *daemon_config_ref(struct daemon_config *config)
+{
+	config->others++;
+	return config;
+}
+
 void daemon_config_free(struct daemon_config *config)
 {
-	if (!config)
+	if (!config || config->others--)
 		return;
 	for (size_t i = 0; i < config->policies; i++)
 		bundle_free(&config->policy[i].bundle);

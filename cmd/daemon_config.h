@@ -46,6 +46,7 @@ struct daemon_config {
 	char docker_socket[PATH_MAX]; /* "": the usual one */
 	char docker_dns[16]; /* "require", "tables", or "": as it depends */
 	char group[64];
+	unsigned others; /* who have it, too */
 };
 
 /* Reads @path; @optional: one that is not there says nothing, and all is as
@@ -57,6 +58,8 @@ int daemon_config_read(const char *path, bool optional,
 int daemon_config_parse(const char *origin, const char *text, size_t len,
 			struct daemon_config **ret_config,
 			struct policy_error *reterr);
+/* One more who frees it; from one thread. */
+struct daemon_config *daemon_config_ref(struct daemon_config *config);
 /* NULL is fine. */
 void daemon_config_free(struct daemon_config *config);
 

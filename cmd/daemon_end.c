@@ -88,21 +88,27 @@ void daemon_drop_pins(const struct daemon *daemon, const char *name)
 
 bool box_is_over(const struct box *box)
 {
-	return box->removing && !box->keeper && box->killer < 0;
+	return box->removing && !box->leaving && !box->keeper &&
+	       box->killer < 0 && !box_is_making(box) && !box->works;
 }
 
 void box_finish(struct box *box)
 {
+	box->leaving = true;
+	daemon_drop_pins(box->daemon, box->sandbox.spec.name);
+	box_forget(box);
+}
+
+void box_gone(struct box *box)
+{
 	struct daemon *daemon = box->daemon;
-	struct daemon_sandbox *s = &box->sandbox;
 	daemon_done_fn *removed = box->removed;
 
-	daemon_drop_pins(daemon, s->spec.name);
-	state_drop(daemon, s->spec.name);
 	box->removed = NULL;
 	if (removed)
-		removed(box->removed_arg, s, 0, "");
+		removed(box->removed_arg, &box->sandbox, 0, "");
 	box_free(box);
+	daemon_kick(daemon);
 }
 
 static void end_keeper(struct box *box, enum ended_by ended)
@@ -167,7 +173,8 @@ void daemon_stop_if_over(struct daemon *daemon)
 	if (!daemon->stopping)
 		return;
 	for (struct daemon_sandbox *s = daemon->first; s; s = s->next)
-		if (box_of(s)->keeper || box_of(s)->killer > 0)
+		if (box_of(s)->keeper || box_of(s)->killer > 0 ||
+		    box_of(s)->works || box_is_making(box_of(s)))
 			return;
 	event_base_loopbreak(daemon->base);
 }

@@ -11,6 +11,7 @@
 #include "cmd/daemon.h"
 #include "cmd/daemon_config.h"
 #include "cmd/daemon_keeper.h"
+#include "cmd/daemon_work.h"
 #include "cmd/http_server.h"
 #include "policy/digest.h"
 
@@ -26,6 +27,8 @@ struct daemon_options {
 struct daemon {
 	struct daemon_options options;
 	struct daemon_config *config;
+	unsigned generation; /* of it: how often it was read */
+	struct workers *workers;
 	gid_t group; /* whose members may ask; 0: nobody but root */
 	struct event_base *base;
 	int lock, state_dir, signals;
@@ -47,8 +50,16 @@ struct waiter {
 	/* MSG_KEEP_POLICY: of the new one; .staged: its bundle is, too. */
 	char text[512], name[64], digest[DIGEST_HEX];
 	bool staged;
+	size_t bytes;		       /* of that */
 	struct daemon_publish publish; /* MSG_KEEP_FORWARD */
 	struct waiter *next;
+};
+
+/* Sealed, for a keeper; and the file of leases. -1: none. */
+struct box_policy {
+	int fd, leases;
+	uint64_t len;
+	size_t own_len; /* of it, what its user sent */
 };
 
 struct box {
@@ -61,10 +72,22 @@ struct box {
 	daemon_done_fn *created, *removed;
 	void *created_arg, *removed_arg;
 	time_t crash[DAEMON_CRASHES_MAX];
+	int err;       /* of its start */
 	bool queued;   /* wants a keeper */
 	bool starting; /* has one that is not ready */
 	bool served;   /* was ready, in this life or an earlier one */
 	bool removing;
+	bool leaving;		  /* removing, and all but its state is gone */
+	bool changes;		  /* a policy of it is being put together */
+	unsigned works;		  /* of daemon_work.h, that have it */
+	size_t bytes;		  /* of its policy, that its user sent */
+	unsigned generation;	  /* of the configuration that its keeper has */
+	struct box_policy policy; /* for the next keeper */
+	/* Makes its namespace; the socket is -1 while there is none. */
+	pid_t maker;
+	int maker_sock;
+	struct event *made;
+	int ns; /* made, and for the next keeper; or -1 */
 	/* Kills what runs inside: -1 while there is none. */
 	pid_t killer;
 	int killer_fd;
@@ -89,28 +112,56 @@ void box_drop_waiters(struct box *box, int err, const char *why);
 /* --- daemon_start.c */
 /* What is to be done is done in the loop. */
 void daemon_kick(struct daemon *daemon);
+/* So often each boundary is looked at, with as many as there are now. */
+uint32_t daemon_look_s(const struct daemon *daemon);
 void daemon_on_kick(evutil_socket_t fd, short what, void *arg);
-/* What its policy is now, with the ceiling; the caller frees it. 0 or -errno.
- */
-int box_policy(const struct box *box, struct bundle *ret);
-/* The same of @own, which is not on the disk yet. */
-int box_compose(const struct box *box, const char *policy_name,
-		const struct bundle *own, struct bundle *ret);
-/* Sends @bundle; the caller keeps it. NULL: no memory. What is agreed to is
- * what the caller writes into the waiter. */
-struct waiter *box_send_policy(struct box *box, const struct bundle *bundle,
-			       daemon_done_fn *done, void *arg);
+/* It is as good as not asked for, or does not come back. */
+void box_start_failed(struct box *box, int err, const char *why);
+/* box_prepare(), box_make() came to @err, and @why if that is not empty. */
+void box_prepared(struct box *box, int err, const char *why);
+
+/* --- daemon_make.c */
+/* Starts to make those that are missing, a few at a time. */
+void daemon_make_namespaces(struct daemon *daemon);
+bool box_lacks_namespace(const struct box *box);
+bool box_is_making(const struct box *box);
+/* Waits for its end. */
+void box_drop_maker(struct box *box);
+
+/* --- daemon_policy.c: done beside the loop. 0 or -errno. */
+/* All policies of a user that is not root, together, that he sent. */
+#define DAEMON_BUNDLES_MAX ((size_t)256 << 20)
+/* Writes the state of a new one under @bundle (stays the caller's). */
+int box_make(struct box *box, const struct bundle *bundle, char *reterr,
+	     size_t cap);
+/* .policy of one that is to get a keeper. */
+int box_prepare(struct box *box);
+void box_drop_policy(struct box_policy *policy);
+/* Its policy, as the configuration is now, if that makes it another. */
+void box_reload(struct box *box);
 /* Is a change of its policy on its way? There is one at a time. */
 bool box_changes_policy(const struct box *box);
-void bundle_digest(const struct bundle *bundle, char *ret_hex);
+
+/* --- daemon_keep.c */
+/* Its state, on the disk; then @waiter (may be NULL) is told, and freed. */
+void box_keep(struct box *box, struct waiter *waiter);
+/* Its state goes; then box_gone(). */
+void box_forget(struct box *box);
+
+/* --- daemon_sandbox.c */
+/* What can't be asked is answered by the death of its keeper. */
+void box_ask(struct box *box, const void *payload, int fd,
+	     const struct waiter *waiter);
 struct waiter *box_wait(struct box *box, enum msg_type type,
 			daemon_done_fn *done, void *arg);
 
 /* --- daemon_end.c */
 /* Is it to be removed, and nothing of it goes on any more? */
 bool box_is_over(const struct box *box);
-/* Then: nothing of it is left. */
+/* Then: what is left of it goes. */
 void box_finish(struct box *box);
+/* Nothing is left. */
+void box_gone(struct box *box);
 /* Kills what runs inside, in a process of its own. */
 void box_kill_inside(struct box *box);
 void box_drop_killer(struct box *box);

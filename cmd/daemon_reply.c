@@ -24,7 +24,7 @@ static const char *const held_words[] = {
 	[BOUNDARY_BROKEN] = "broken",
 };
 
-static void put_ip(struct json *j, const char *key, const struct ip *ip)
+void reply_ip(struct json *j, const char *key, const struct ip *ip)
 {
 	char text[IP_TEXT_MAX];
 
@@ -41,12 +41,12 @@ static void put_policy(struct json *j, const struct daemon_sandbox *s)
 	json_close(j, '}');
 }
 
-static void put_publish(struct json *j, const struct daemon_sandbox *s)
+void reply_publish(struct json *j, const struct daemon_sandbox *s)
 {
 	json_open(j, "publish", '[');
 	for (size_t i = 0; i < s->publishes; i++) {
 		json_open(j, NULL, '{');
-		put_ip(j, "address", &s->publish[i].at.ip);
+		reply_ip(j, "address", &s->publish[i].at.ip);
 		json_uint(j, "port", s->publish[i].at.port);
 		json_uint(j, "inside", s->publish[i].inside);
 		json_close(j, '}');
@@ -95,15 +95,15 @@ void reply_sandbox(struct json *j, const struct daemon_sandbox *s)
 	json_text(j, "ruleset", s->facts.ruleset_digest);
 	json_text(j, "netns", s->netns);
 	json_text(j, "userns", s->userns);
-	put_ip(j, "ip", &s->spec.ip);
-	put_ip(j, "gateway", &s->spec.gateway);
+	reply_ip(j, "ip", &s->spec.ip);
+	reply_ip(j, "gateway", &s->spec.gateway);
 	json_uint(j, "proxy_port", GATEWAY_PROXY_PORT);
 	json_int(j, "made", s->made_s);
 	if (s->spec.ends_s)
 		json_int(j, "ends", s->spec.ends_s);
 	json_bool(j, "docker", s->spec.docker);
 	put_policy(j, s);
-	put_publish(j, s);
+	reply_publish(j, s);
 	put_counts(j, &s->counts);
 	json_close(j, '}');
 }

@@ -11,6 +11,9 @@
 /* More than any one sandbox takes: paths of which each byte is escaped. */
 #define REPLY_SANDBOX_MAX 32768
 
+/* An address, if there is one; what is published: as states are kept, too. */
+void reply_ip(struct json *j, const char *key, const struct ip *ip);
+void reply_publish(struct json *j, const struct daemon_sandbox *sandbox);
 /* A sandbox as an object; @key NULL: in a list, or alone. */
 void reply_sandbox(struct json *j, const struct daemon_sandbox *sandbox);
 /* What daemon_remove() came to. */

@@ -26,6 +26,9 @@ struct request {
 	char name[DAEMON_NAME_MAX];
 	bool has_bundle; /* .bundle is what was sent, not yet looked at */
 	struct bundle bundle;
+	/* The user's own, of what the daemon does with that: api_read(). */
+	int bundle_err;
+	struct policy_error bundle_why;
 	char policy_name[64], policy_text[512];
 	uint32_t timeout_s; /* 0: none */
 	struct daemon_publish publish[DAEMON_PUBLISH_MAX];

@@ -2,10 +2,10 @@
  *
  * daemon_sandbox.c - the sandboxes, and what may be asked of them.
  *
- * One is made in two steps: its state on the disk, here; its namespace and its
- * keeper from the loop, a few at a time (daemon_start.c). So a thousand that
- * are asked for at once are a queue, and whoever is killed in between leaves
- * nothing that is not found again.
+ * One is made in steps: its state on the disk (daemon_policy.c), then its
+ * namespace and its keeper, a few at a time (daemon_make.c, daemon_start.c). So
+ * a thousand that are asked for at once are a queue, and whoever is killed in
+ * between leaves nothing that is not found again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,11 +16,6 @@
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
 #include "cmd/gateway.h"
-#include "cmd/warden_give.h"
-#include "policy/policy.h"
-
-/* What is longer is left for its keeper to find wrong: it takes its time. */
-#define CHECKED_HERE_MAX ((size_t)1 << 20)
 
 bool daemon_name_ok(const char *name)
 {
@@ -91,7 +86,8 @@ struct box *box_new(struct daemon *daemon)
 		return NULL;
 	box->daemon = daemon;
 	box->last = &box->waiters;
-	box->killer = box->killer_fd = -1;
+	box->killer = box->killer_fd = box->maker_sock = box->ns = -1;
+	box->policy = (struct box_policy){ .fd = -1, .leases = -1 };
 	box->limit = evtimer_new(daemon->base, on_limit, box);
 	box->wall = evtimer_new(daemon->base, on_wall, box);
 	*daemon->last = &box->sandbox;
@@ -127,9 +123,12 @@ void box_free(struct box *box)
 	unlink_box(box);
 	keeper_free(box->keeper);
 	box_drop_killer(box);
+	box_drop_maker(box);
+	box_drop_policy(&box->policy);
 	box_drop_waiters(box, -ECANCELED, why);
 	if (box->created)
-		box->created(box->created_arg, &box->sandbox, -ECANCELED, why);
+		box->created(box->created_arg, &box->sandbox,
+			     box->err ? box->err : -ECANCELED, why);
 	if (box->removed)
 		box->removed(box->removed_arg, &box->sandbox, -ECANCELED, why);
 	if (box->limit)
@@ -170,23 +169,6 @@ void box_drop_waiters(struct box *box, int err, const char *why)
 }
 
 /* --- making one ---------------------------------------------------------- */
-
-/* All of it, as it will be in force. */
-static int check_policy(const struct bundle *bundle, char *reterr, size_t cap)
-{
-	struct policy_error why;
-	struct policy *policy;
-	int err;
-
-	if (bundle->len > CHECKED_HERE_MAX)
-		return 0;
-	err = policy_build(bundle->data, bundle->len, &policy, &why);
-	if (err == -EINVAL)
-		snprintf(reterr, cap, "%s", why.text);
-	if (err == 0)
-		policy_unref(policy);
-	return err;
-}
 
 static int check_spec(struct daemon *daemon, const struct daemon_spec *spec,
 		      char *reterr, size_t cap)
@@ -274,7 +256,6 @@ int daemon_create(struct daemon *daemon, const struct daemon_spec *spec,
 		  const struct bundle *bundle, daemon_done_fn *done, void *arg,
 		  char *reterr, size_t cap)
 {
-	struct bundle whole = { 0 };
 	struct box *box;
 	int err = check_spec(daemon, spec, reterr, cap);
 
@@ -287,33 +268,21 @@ int daemon_create(struct daemon *daemon, const struct daemon_spec *spec,
 	fill(box, spec);
 	err = place_namespaces(box);
 	if (!err)
-		err = box_compose(box, spec->policy_name, bundle, &whole);
-	if (!err)
-		err = check_policy(&whole, reterr, cap);
-	bundle_free(&whole);
-	if (!err) {
-		err = state_make(daemon, &box->sandbox, bundle);
-		if (err)
-			snprintf(reterr, cap, "its state can't be written: %s",
-				 strerror(-err));
-	}
+		err = box_make(box, bundle, reterr, cap);
 	if (err) {
 		box_free(box);
 		return err;
 	}
 	box->created = done;
 	box->created_arg = arg;
-	box->queued = true;
 	box_set_wall(box);
-	daemon_kick(daemon);
 	return 0;
 }
 
 /* --- asking one ---------------------------------------------------------- */
 
-/* What can't be asked is answered by the death of its keeper. */
-static void ask(struct box *box, const void *payload, int fd,
-		const struct waiter *waiter)
+void box_ask(struct box *box, const void *payload, int fd,
+	     const struct waiter *waiter)
 {
 	if (keeper_tell(box->keeper, waiter->type, payload, fd))
 		keeper_kill(box->keeper);
@@ -324,83 +293,13 @@ static bool serves(const struct daemon_sandbox *s)
 	return s->state == SANDBOX_READY;
 }
 
-void bundle_digest(const struct bundle *bundle, char *ret_hex)
-{
-	struct digest digest;
-
-	digest_begin(&digest);
-	digest_add(&digest, bundle->data, bundle->len);
-	digest_end(&digest, ret_hex);
-}
-
-struct waiter *box_send_policy(struct box *box, const struct bundle *bundle,
-			       daemon_done_fn *done, void *arg)
-{
-	const struct msg_gate_policy msg = { .len = bundle->len };
-	const struct daemon_spec *spec = &box->sandbox.spec;
-	AUTO_FD int fd = warden_memfd("policy", bundle->data, bundle->len);
-	struct waiter *waiter;
-
-	if (fd < 0)
-		return NULL;
-	waiter = box_wait(box, MSG_KEEP_POLICY, done, arg);
-	if (!waiter)
-		return NULL;
-	memcpy(waiter->text, spec->policy_text, sizeof(waiter->text));
-	memcpy(waiter->name, spec->policy_name, sizeof(waiter->name));
-	bundle_digest(bundle, waiter->digest);
-	ask(box, &msg, fd, waiter);
-	return waiter;
-}
-
-bool box_changes_policy(const struct box *box)
-{
-	const struct waiter *waiter = box->waiters;
-
-	while (waiter && waiter->type != MSG_KEEP_POLICY)
-		waiter = waiter->next;
-	return waiter;
-}
-
-int daemon_policy(struct daemon *daemon, struct daemon_sandbox *sandbox,
-		  const struct bundle *bundle, const char *policy_text,
-		  const char *policy_name, daemon_done_fn *done, void *arg,
-		  char *reterr, size_t cap)
-{
-	struct box *box = box_of(sandbox);
-	struct bundle whole = { 0 };
-	struct waiter *waiter;
-	int err;
-
-	if (!serves(sandbox) || box_changes_policy(box)) {
-		snprintf(reterr, cap, "%s",
-			 serves(sandbox) ? "another change of its policy is on "
-					   "its way"
-					 : "it is not ready");
-		return -EBUSY;
-	}
-	snprintf(reterr, cap, "out of memory");
-	err = box_compose(box, policy_name, bundle, &whole);
-	if (!err)
-		err = check_policy(&whole, reterr, cap);
-	if (!err)
-		err = state_stage_bundle(daemon, sandbox->spec.name, bundle);
-	waiter = err ? NULL : box_send_policy(box, &whole, done, arg);
-	bundle_free(&whole);
-	if (!waiter)
-		return err ? err : -ENOMEM;
-	waiter->staged = true;
-	snprintf(waiter->text, sizeof(waiter->text), "%s", policy_text);
-	snprintf(waiter->name, sizeof(waiter->name), "%s", policy_name);
-	return 0;
-}
-
 int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 		  const char *path, daemon_done_fn *done, void *arg)
 {
 	struct box *box = box_of(sandbox);
 	struct waiter *waiter;
 
+	(void)daemon;
 	if (!serves(sandbox))
 		return -EBUSY;
 	if (strlen(path) >= sizeof(sandbox->netns))
@@ -409,8 +308,8 @@ int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 	if (!waiter)
 		return -ENOMEM;
 	memcpy(sandbox->netns, path, strlen(path) + 1);
-	state_save(daemon, sandbox);
-	ask(box, NULL, ns, waiter);
+	box_keep(box, NULL);
+	box_ask(box, NULL, ns, waiter);
 	return 0;
 }
 
@@ -431,6 +330,6 @@ int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
 	if (!waiter)
 		return -ENOMEM;
 	waiter->publish = (struct daemon_publish){ .at = *at, .inside = port };
-	ask(box_of(sandbox), &msg, taken, waiter);
+	box_ask(box_of(sandbox), &msg, taken, waiter);
 	return 0;
 }

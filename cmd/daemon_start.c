@@ -2,9 +2,10 @@
  *
  * daemon_start.c - keepers come and go.
  *
- *	queued	  until few enough others are starting
- *	starting  its namespace is there, its keeper has all it needs: READY,
- *		  or it dies
+ *	queued	  until its namespace is there (daemon_make.c), and few enough
+ *		  others are starting
+ *	starting  its policy is put together (daemon_policy.c), its keeper gets
+ *		  all it needs: READY, or it dies
  *	ready	  it serves until it is told to end, or dies
  *
  * A keeper that dies takes the link of its sandbox with it. The next one gets
@@ -19,8 +20,6 @@
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_metrics.h"
-#include "cmd/rights.h"
-#include "cmd/warden_give.h"
 #include "launch/pin.h"
 
 /* Starting ones are work for all processors; others have sandboxes that
@@ -36,69 +35,9 @@ void daemon_kick(struct daemon *daemon)
 	event_active(daemon->kick, EV_TIMEOUT, 0);
 }
 
-/* --- policies ------------------------------------------------------------ */
-
-int box_compose(const struct box *box, const char *policy_name,
-		const struct bundle *own, struct bundle *ret)
-{
-	const struct daemon_config *config = box->daemon->config;
-	struct bundle all = { .data = malloc(own->len + 1), .len = own->len };
-	int err = 0;
-
-	if (!all.data)
-		return -ENOMEM;
-	if (own->len)
-		memcpy(all.data, own->data, own->len);
-	if (!*policy_name && config->ceiling.len)
-		err = bundle_add_ceiling(&all, &config->ceiling,
-					 config->ceiling_path);
-	if (err)
-		bundle_free(&all);
-	else
-		*ret = all;
-	return err;
-}
-
-int box_policy(const struct box *box, struct bundle *ret)
-{
-	const struct daemon_spec *spec = &box->sandbox.spec;
-	const struct daemon_policy *named =
-		*spec->policy_name ? daemon_config_policy(box->daemon->config,
-							  spec->policy_name)
-				   : NULL;
-	struct bundle own;
-	int err;
-
-	if (named)
-		return box_compose(box, spec->policy_name, &named->bundle, ret);
-	err = state_bundle(box->daemon, spec->name, &own);
-	if (err)
-		return err;
-	/* A name that the operator has taken back is nobody's word. */
-	err = box_compose(box, "", &own, ret);
-	bundle_free(&own);
-	return err;
-}
-
-/* --- namespaces ---------------------------------------------------------- */
-
-/* The namespace of a sandbox; a new one is made and pinned where its state said
- * before that it would be. */
-static int have_namespace(struct box *box)
-{
-	const struct daemon_sandbox *s = &box->sandbox;
-	int err, fd;
-
-	if (box->served)
-		return pin_open(s->netns);
-	err = rights_namespace(box->daemon->options.run, s->spec.name,
-			       s->spec.uid, s->spec.gid, &fd);
-	return err ? err : fd;
-}
-
 /* --- starting ------------------------------------------------------------ */
 
-static uint32_t look_s(const struct daemon *daemon)
+uint32_t daemon_look_s(const struct daemon *daemon)
 {
 	size_t s = (daemon->count + LOOKS_A_S - 1) / LOOKS_A_S;
 
@@ -115,7 +54,7 @@ static void describe(const struct box *box, bool own,
 		.ip = spec->ip,
 		.gateway = spec->gateway,
 		.bits = spec->bits,
-		.look_s = look_s(box->daemon),
+		.look_s = daemon_look_s(box->daemon),
 		.tables = spec->docker,
 		.quiet = true,
 	};
@@ -129,18 +68,17 @@ static void describe(const struct box *box, bool own,
 	snprintf(start->ifname, sizeof(start->ifname), "%s", spec->ifname);
 }
 
-static int tell_all(struct box *box, int ns, const struct bundle *bundle)
+static int tell_all(struct box *box, int ns)
 {
-	AUTO_FD int policy = warden_memfd("policy", bundle->data, bundle->len);
-	AUTO_FD int leases = state_leases(box->daemon, box->sandbox.spec.name);
+	const struct box_policy *policy = &box->policy;
 	struct msg_keep_start start;
 	int err;
 
-	if (policy < 0 || leases < 0)
-		return policy < 0 ? policy : leases;
 	describe(box, ns >= 0, &start);
-	if ((err = keeper_tell(box->keeper, MSG_KEEP_START, &start, policy)) ||
-	    (err = keeper_tell(box->keeper, MSG_KEEP_LEASES, NULL, leases)))
+	if ((err = keeper_tell(box->keeper, MSG_KEEP_START, &start,
+			       policy->fd)) ||
+	    (err = keeper_tell(box->keeper, MSG_KEEP_LEASES, NULL,
+			       policy->leases)))
 		return err;
 	if (ns >= 0)
 		err = keeper_tell(box->keeper, MSG_KEEP_NETNS, NULL, ns);
@@ -154,47 +92,90 @@ static int begin(struct box *box)
 	const struct daemon_sandbox *s = &box->sandbox;
 	/* One that the engine has not moved yet has none. */
 	const bool own = s->spec.link == KEEP_LINK_OWN || *s->netns;
-	AUTO_FD int ns = own ? have_namespace(box) : -1;
-	struct bundle bundle;
+	AUTO_FD int made = steal_fd(&box->ns);
+	AUTO_FD int ns = own && made < 0 ? pin_open(s->netns) : steal_fd(&made);
 	int err;
 
 	if (own && ns < 0)
 		return ns;
-	err = box_policy(box, &bundle);
-	if (err)
-		return err;
 	err = keeper_start(box->daemon->base, s->spec.name, &calls, box,
 			   &box->keeper);
-	if (!err) {
-		box->starting = true;
-		box->daemon->starting++;
-		err = tell_all(box, ns, &bundle);
-		/* Its death says the rest. */
-		if (err)
-			keeper_kill(box->keeper);
-		err = 0;
-	}
-	bundle_free(&bundle);
-	return err;
+	if (err)
+		return err;
+	/* Its death says the rest. */
+	if (tell_all(box, ns))
+		keeper_kill(box->keeper);
+	return 0;
 }
 
-static void start(struct box *box)
+static void stop_starting(struct box *box)
 {
-	const struct timeval limit = { .tv_sec = START_S };
-	int err;
-
-	box->queued = false;
-	err = begin(box);
-	if (!err) {
-		event_add(box->limit, &limit);
+	if (!box->starting)
 		return;
-	}
-	snprintf(box->sandbox.why, sizeof(box->sandbox.why),
-		 "it can't be started: %s", strerror(-err));
-	log_err("%s: %s", box->sandbox.spec.name, box->sandbox.why);
-	box->sandbox.state = SANDBOX_FAILED;
+	box->starting = false;
+	box->daemon->starting--;
+	event_del(box->limit);
+	daemon_kick(box->daemon);
+}
+
+void box_start_failed(struct box *box, int err, const char *why)
+{
+	struct daemon_sandbox *s = &box->sandbox;
+
+	stop_starting(box);
+	box->queued = false;
+	box->err = err;
+	if (*why)
+		snprintf(s->why, sizeof(s->why), "%s", why);
+	else
+		snprintf(s->why, sizeof(s->why), "it can't be started: %s",
+			 strerror(-err));
+	log_err("%s: %s", s->spec.name, s->why);
+	s->state = SANDBOX_FAILED;
 	if (!box->served)
 		box->removing = true;
+	daemon_kick(box->daemon);
+}
+
+void box_prepared(struct box *box, int err, const char *why)
+{
+	const struct timeval limit = { .tv_sec = START_S };
+
+	if (box->removing || box->daemon->stopping) {
+		stop_starting(box);
+		daemon_kick(box->daemon);
+		return;
+	}
+	if (!err && !box->starting) { /* it is new: now it is in the queue */
+		box->queued = true;
+		daemon_kick(box->daemon);
+		return;
+	}
+	if (!err)
+		err = begin(box);
+	box_drop_policy(&box->policy);
+	if (err)
+		box_start_failed(box, err, why);
+	else
+		event_add(box->limit, &limit);
+}
+
+/* It has one of the few places. */
+static void start(struct box *box)
+{
+	int err = 0;
+
+	box->queued = false;
+	box->starting = true;
+	box->daemon->starting++;
+	if (box->generation != box->daemon->generation)
+		box_drop_policy(&box->policy);
+	if (box->policy.fd < 0)
+		err = box_prepare(box);
+	else
+		box_prepared(box, 0, "");
+	if (err)
+		box_start_failed(box, err, "");
 }
 
 /* The first of those whose user has the fewest starting: nobody is behind all
@@ -212,7 +193,8 @@ static struct box *next_box(const struct daemon *daemon)
 	     s = s->next) {
 		size_t own = 0;
 
-		if (!box_of(s)->queued || box_of(s)->removing)
+		if (!box_of(s)->queued || box_of(s)->removing ||
+		    box_lacks_namespace(box_of(s)))
 			continue;
 		for (size_t i = 0; i < n; i++)
 			own += busy[i] == s->spec.uid;
@@ -231,6 +213,8 @@ void daemon_on_kick(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	if (!daemon->stopping)
+		daemon_make_namespaces(daemon);
 	while (daemon->starting < STARTING_MAX && !daemon->stopping &&
 	       (box = next_box(daemon)))
 		start(box);
@@ -264,16 +248,6 @@ static void forward_again(struct box *box)
 	}
 }
 
-static void stop_starting(struct box *box)
-{
-	if (!box->starting)
-		return;
-	box->starting = false;
-	box->daemon->starting--;
-	event_del(box->limit);
-	daemon_kick(box->daemon);
-}
-
 static void take_ready(struct box *box, const struct msg *msg)
 {
 	struct daemon_sandbox *s = &box->sandbox;
@@ -289,17 +263,18 @@ static void take_ready(struct box *box, const struct msg *msg)
 	box->created = NULL;
 	if (!created)
 		log_warn("%s: serves again", s->spec.name);
+	/* The operator's word may have changed since it was put together. */
+	if (box->generation != box->daemon->generation)
+		box_reload(box);
 	forward_again(box);
 	if (created)
 		created(box->created_arg, s, 0, "");
 }
 
-/* What was agreed to is kept. */
-static void settle(struct box *box, const struct waiter *waiter)
+/* What was agreed to is kept, and then told. */
+static void settle(struct box *box, struct waiter *waiter)
 {
 	struct daemon_sandbox *s = &box->sandbox;
-	const char *name = s->spec.name;
-	int err = 0;
 
 	if (waiter->type == MSG_KEEP_POLICY) {
 		memcpy(s->spec.policy_text, waiter->text,
@@ -307,17 +282,12 @@ static void settle(struct box *box, const struct waiter *waiter)
 		memcpy(s->spec.policy_name, waiter->name,
 		       sizeof(s->spec.policy_name));
 		memcpy(s->facts.policy_digest, waiter->digest, DIGEST_HEX);
-		if (waiter->staged)
-			err = state_commit_bundle(box->daemon, name);
+		box->bytes = waiter->bytes;
 	} else if (waiter->type == MSG_KEEP_FORWARD &&
 		   s->publishes < DAEMON_PUBLISH_MAX) {
 		s->publish[s->publishes++] = waiter->publish;
 	}
-	if (!err)
-		err = state_save(box->daemon, s);
-	if (err)
-		log_err("%s: a restart will not know of a change: %s", name,
-			strerror(-err));
+	box_keep(box, waiter);
 }
 
 static void take_done(struct box *box, const struct msg_keep_done *done)
@@ -331,8 +301,10 @@ static void take_done(struct box *box, const struct msg_keep_done *done)
 	box->waiters = waiter->next;
 	if (!box->waiters)
 		box->last = &box->waiters;
-	if (done->status == 0)
+	if (done->status == 0) {
 		settle(box, waiter);
+		return;
+	}
 	if (waiter->done)
 		waiter->done(waiter->arg, &box->sandbox, done->status,
 			     done->text);

@@ -24,6 +24,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
+#include "cmd/daemon_reply.h"
 #include "cmd/sandbox_file.h"
 #include "cmd/session.h"
 
@@ -188,27 +189,6 @@ int state_commit_bundle(const struct daemon *daemon, const char *name)
 
 /* --- state.json ---------------------------------------------------------- */
 
-static void put_ip(struct json *j, const char *key, const struct ip *ip)
-{
-	char text[IP_TEXT_MAX];
-
-	if (ip->len)
-		json_text(j, key, ip_format(ip, text));
-}
-
-static void put_publish(struct json *j, const struct daemon_sandbox *s)
-{
-	json_open(j, "publish", '[');
-	for (size_t i = 0; i < s->publishes; i++) {
-		json_open(j, NULL, '{');
-		put_ip(j, "address", &s->publish[i].at.ip);
-		json_uint(j, "port", s->publish[i].at.port);
-		json_uint(j, "inside", s->publish[i].inside);
-		json_close(j, '}');
-	}
-	json_close(j, ']');
-}
-
 static int put_state(int dir, const struct daemon_sandbox *s)
 {
 	char buf[STATE_MAX];
@@ -221,8 +201,8 @@ static int put_state(int dir, const struct daemon_sandbox *s)
 	json_uint(&j, "gid", s->spec.gid);
 	json_bool(&j, "join", s->spec.link == KEEP_LINK_JOIN);
 	json_bool(&j, "docker", s->spec.docker);
-	put_ip(&j, "ip", &s->spec.ip);
-	put_ip(&j, "gateway", &s->spec.gateway);
+	reply_ip(&j, "ip", &s->spec.ip);
+	reply_ip(&j, "gateway", &s->spec.gateway);
 	json_uint(&j, "bits", s->spec.bits);
 	json_text(&j, "ifname", s->spec.ifname);
 	json_int(&j, "ends", s->spec.ends_s);
@@ -234,7 +214,7 @@ static int put_state(int dir, const struct daemon_sandbox *s)
 	json_text(&j, "userns", s->userns);
 	/* The plugin opens its own again. */
 	if (!s->spec.docker)
-		put_publish(&j, s);
+		reply_publish(&j, s);
 	json_close(&j, '}');
 	return j.full ? -EFBIG : put_file(dir, "state.json", buf, j.len);
 }

@@ -138,6 +138,19 @@ const char *http_request_body(struct http_request *request, size_t *ret_len)
 	return *ret_len ? (const char *)evbuffer_pullup(in, -1) : NULL;
 }
 
+struct evbuffer *http_request_take_body(struct http_request *request)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (body && request->server &&
+	    evbuffer_add_buffer(
+		    body, evhttp_request_get_input_buffer(request->request))) {
+		evbuffer_free(body);
+		return NULL;
+	}
+	return body;
+}
+
 void http_reply(struct http_request *request, int status, const char *type,
 		const char *body, size_t len)
 {

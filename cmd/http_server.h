@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+struct evbuffer;
 struct event_base;
 struct http_request;
 struct http_server;
@@ -53,6 +54,10 @@ const char *http_request_header(const struct http_request *request,
 				const char *name);
 /* Not terminated; NULL and 0 where there is none. */
 const char *http_request_body(struct http_request *request, size_t *ret_len);
+
+/* All of it, the caller's to free with evbuffer_free(): there is no body any
+ * more. NULL: no memory. */
+struct evbuffer *http_request_take_body(struct http_request *request);
 
 /* The one answer; @type is its Content-Type. @request is gone. */
 void http_reply(struct http_request *request, int status, const char *type,

@@ -242,6 +242,13 @@ static void on_end_over(int signal)
 	_exit(EXIT_SALLYPORT);
 }
 
+/* First of all. A daemon that is gone leaves as many of us as it had sandboxes:
+ * what the others' gates have to do goes before what we have left. */
+static void close_way_out(struct keeper *k)
+{
+	warden_shut(&k->warden, k->gone);
+}
+
 static struct msg_keep_ended finish(struct keeper *k)
 {
 	static struct tally tally;
@@ -313,6 +320,7 @@ int keeper_main(int argc, char **argv)
 		event_base_dispatch(k.base);
 	keeper_end(&k, ENDED_FAILED, EXIT_SALLYPORT, "its loop ended");
 	alarm(END_S);
+	close_way_out(&k);
 	boundary_end(&k.warden);
 	ended = finish(&k);
 	release(&k);

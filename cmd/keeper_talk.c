@@ -193,6 +193,7 @@ static void obey(struct keeper *k, struct msg *msg)
 		take_forward(k, &msg->keep_forward, &msg->fd);
 		break;
 	case MSG_KEEP_STATS:
+		boundary_look_every(&k->warden, msg->keep_stats.look_s);
 		ask_counts(k);
 		break;
 	case MSG_KEEP_END:

@@ -284,7 +284,7 @@ static const struct msg_spec {
 			      NULL },
 	[MSG_KEEP_FORWARD] = { true, true, sizeof(struct msg_keep_forward),
 			       keep_forward_ok },
-	[MSG_KEEP_STATS] = { true, false, 0, NULL },
+	[MSG_KEEP_STATS] = { true, false, sizeof(struct msg_keep_stats), NULL },
 	[MSG_KEEP_END] = { true, false, sizeof(struct msg_keep_end),
 			   keep_end_ok },
 	[MSG_KEEP_READY] = { true, false, sizeof(struct msg_keep_ready),

@@ -61,8 +61,8 @@ enum msg_type {
 	MSG_KEEP_GO,
 	MSG_KEEP_POLICY,  /* struct msg_gate_policy; fd: sealed memfd */
 	MSG_KEEP_FORWARD, /* struct msg_keep_forward; fd: a listening socket */
-	MSG_KEEP_STATS,
-	MSG_KEEP_END, /* struct msg_keep_end */
+	MSG_KEEP_STATS,	  /* struct msg_keep_stats; its answer is COUNTS */
+	MSG_KEEP_END,	  /* struct msg_keep_end */
 	/* keeper -> daemon */
 	MSG_KEEP_READY,	 /* struct msg_keep_ready: to GO */
 	MSG_KEEP_DONE,	 /* struct msg_keep_done: to NETNS after GO, POLICY,
@@ -268,6 +268,10 @@ struct msg_keep_forward {
 	uint16_t port;	    /* of the sandbox */
 };
 
+struct msg_keep_stats {
+	uint32_t look_s; /* as .look_s of the start, from now on */
+};
+
 struct msg_keep_end {
 	uint8_t ended; /* enum ended_by */
 	int32_t status;
@@ -330,6 +334,7 @@ struct msg {
 		struct msg_dials dials;
 		struct msg_keep_start keep_start;
 		struct msg_keep_forward keep_forward;
+		struct msg_keep_stats keep_stats;
 		struct msg_keep_end keep_end;
 		struct msg_keep_ready keep_ready;
 		struct msg_keep_done keep_done;

@@ -114,18 +114,35 @@ int rights_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd)
 }
 
 int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
-		     int *ret_ns)
+		     pid_t *ret_pid, int *ret_sock)
 {
 	struct rights_request request = { .what = RIGHTS_NAMESPACE,
 					  .uid = uid,
 					  .gid = gid };
-	pid_t none;
 	int err;
 
 	if (builder < 0)
-		return here_namespace(run, name, uid, gid, ret_ns);
+		return here_namespace(run, name, uid, gid, ret_pid, ret_sock);
 	err = named(&request, name);
-	return err ? err : ask_fd(&request, NULL, 0, &none, ret_ns);
+	return err ? err : ask_fd(&request, NULL, 0, ret_pid, ret_sock);
+}
+
+int rights_made(int sock, int *ret_ns)
+{
+	int fds[FDPASS_MAX], said = 0;
+	size_t n = 0;
+	ssize_t len =
+		fdpass_recv(sock, &said, sizeof(said), fds, &n, MSG_DONTWAIT);
+
+	if (len == sizeof(said) && !said && n == 1) {
+		*ret_ns = fds[0];
+		return 0;
+	}
+	while (n)
+		close(fds[--n]);
+	if (len < 0)
+		return (int)len;
+	return len == sizeof(said) && said < 0 ? said : -ECHILD;
 }
 
 int rights_kill(const char *run, const char *name, pid_t *ret_pid,

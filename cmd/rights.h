@@ -25,12 +25,17 @@ int rights_ask(const char *path);
  * with us, and with the builder. 0 or -errno. */
 int rights_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd);
 
-/* A namespace for the sandbox @name of @uid, pinned at @run/netns/@name; where
- * @uid is not 0, the user namespace above it at @run/user/@name. 0 or -errno:
- * then there is neither. @ret_ns is not opened by that name, so that it keeps
- * nobody from taking it away. */
+/* Starts to make a namespace for the sandbox @name of @uid, pinned at
+ * @run/netns/@name; where @uid is not 0, with the user namespace above it at
+ * @run/user/@name. A process of its own does it, as whose user namespace it is
+ * may keep it waiting: for 10 s at most. @ret_sock can be read when it is done,
+ * or dead. 0 or -errno. */
 int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
-		     int *ret_ns);
+		     pid_t *ret_pid, int *ret_sock);
+/* What it came to. 0; -EAGAIN: it is still at it; or -errno: what was pinned by
+ * then is the caller's to drop. @ret_ns is not opened by its name, so that it
+ * keeps nobody from taking that away. */
+int rights_made(int sock, int *ret_ns);
 
 /* Starts to kill what runs in the namespace pinned as @name; whoever does it
  * ends when there is nobody left, or says on stderr that somebody does not die.

@@ -31,7 +31,9 @@ struct rights_request {
 
 struct rights_reply {
 	int32_t status; /* 0 or -errno */
-	int32_t pid;	/* RIGHTS_KEEPER, RIGHTS_KILL: its pidfd comes along */
+	int32_t pid;	/* RIGHTS_KEEPER, RIGHTS_KILL: its pidfd comes along;
+			   RIGHTS_NAMESPACE: its socket, on which it says an int
+			   and, if that is 0, gives the namespace */
 	char text[512]; /* RIGHTS_LOCK: what is wrong; RIGHTS_LINK: its name */
 };
 

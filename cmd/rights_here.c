@@ -22,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/sock.h"
 #include "cmd/docker_lock.h"
 #include "firewall/lock.h"
 #include "launch/child.h"
@@ -30,7 +31,9 @@
 #include "launch/owned.h"
 #include "launch/pin.h"
 
-#define ENV_MAX	  32
+#define ENV_MAX 32
+/* Longer than launch/owned.h waits for who may be slow. */
+#define MAKE_S	  10
 #define KILLER_NS 3
 
 /* --- keepers ------------------------------------------------------------- */
@@ -123,8 +126,8 @@ static int pin(const char *run, const char *below, const char *name, int fd)
 	return err ? err : pin_make(path, fd);
 }
 
-int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
-		   int *ret_ns)
+static int make(const char *run, const char *name, uid_t uid, gid_t gid,
+		int *ret_ns)
 {
 	AUTO_FD int user = -1;
 	struct netns made;
@@ -145,6 +148,46 @@ int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
 	else
 		*ret_ns = steal_fd(&ns);
 	return err;
+}
+
+/* Root's, so that nobody can keep it; whom it has to wait for is @uid's. */
+static _Noreturn void make_it(pid_t parent, const char *run, const char *name,
+			      uid_t uid, gid_t gid, int sock)
+{
+	int ns = -1, err;
+
+	signal(SIGALRM, SIG_DFL);
+	alarm(MAKE_S);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent ||
+	    dup2(sock, CHILD_SOCKET) < 0 ||
+	    syscall(SYS_close_range, CHILD_SOCKET + 1, ~0U, 0) < 0)
+		_exit(1);
+	err = make(run, name, uid, gid, &ns);
+	err = fdpass_send(CHILD_SOCKET, &err, sizeof(err), &ns, ns >= 0);
+	_exit(err ? 1 : 0);
+}
+
+int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
+		   pid_t *ret_pid, int *ret_sock)
+{
+	pid_t parent = getpid(), pid;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0)
+		make_it(parent, run, name, uid, gid, pair[1]);
+	close(pair[1]);
+	if (pid < 0) {
+		int err = -errno;
+
+		close(pair[0]);
+		return err;
+	}
+	*ret_pid = pid;
+	*ret_sock = pair[0];
+	return 0;
 }
 
 static _Noreturn void kill_them(const char *name, int ns)

@@ -134,6 +134,11 @@ struct warden_end {
 	bool tallied; /* the tally is all of it, not what came before it died */
 };
 
+/* The gate is told to close all that it has, before anything of the end that
+ * takes its time. @wait: for that, in bounded time; else warden_finish() does,
+ * which also tells it where this was not called. */
+void warden_shut(struct warden *warden, bool wait);
+
 /* Ends the gate, then, after the facts of @end and the record @last, the
  * ledger; its tally. 0 or -errno: then records may be missing. */
 int warden_finish(struct warden *warden, const struct audit_event *last,

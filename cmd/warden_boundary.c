@@ -308,14 +308,33 @@ static void on_links(evutil_socket_t fd, short what, void *arg)
 
 /* --- now and then -------------------------------------------------------- */
 
+static struct timeval look_period(const struct warden *w)
+{
+	return (struct timeval){ .tv_sec = w->look_s ? w->look_s : LOOK_S };
+}
+
+/* What is longer begins after the next look, so that none is put off. */
+void boundary_look_every(struct warden *w, unsigned s)
+{
+	const bool sooner = s && s < w->look_s;
+	struct timeval period;
+
+	w->look_s = s;
+	period = look_period(w);
+	if (sooner && w->watched.time)
+		event_add(w->watched.time, &period);
+}
+
 static void on_time(evutil_socket_t fd, short what, void *arg)
 {
 	char differs[DIFFER_MAX] = "";
 	struct ruleset_counters total;
 	struct warden *w = arg;
+	const struct timeval period = look_period(w);
 
 	(void)fd;
 	(void)what;
+	event_add(w->watched.time, &period);
 	/* Who did it is known to those that come by the watch. */
 	take_changes(w, true);
 	if (w->watched.held != BOUNDARY_BROKEN)
@@ -362,8 +381,7 @@ static int watch_links(struct warden *w)
 
 int boundary_attach(struct warden *w)
 {
-	const struct timeval period = { .tv_sec = w->look_s ? w->look_s
-							    : LOOK_S };
+	const struct timeval period = look_period(w);
 	struct boundary *b = &w->watched;
 
 	if (!w->gateway)

@@ -36,6 +36,10 @@ struct boundary {
  * -errno. */
 int boundary_attach(struct warden *warden);
 
+/* From now on it is looked at every @s, though nobody told of a change; 0: as
+ * usual. */
+void boundary_look_every(struct warden *warden, unsigned s);
+
 /* After gateway_join(): that side is watched, too. 0 or -errno. */
 int boundary_join(struct warden *warden);
 

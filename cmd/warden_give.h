@@ -10,6 +10,7 @@
 
 struct bundle;
 struct child;
+struct event;
 struct tally;
 struct warden;
 struct warden_end;
@@ -63,6 +64,8 @@ int warden_tell_end(struct warden *warden, struct warden_end *end);
 int warden_take_tally(struct warden *warden, struct warden_end *end,
 		      struct tally *ret_tally);
 
+/* warden_end.c: frees it, if there is one. */
+void warden_drop_event(struct event **event);
 /* At once, and without another one: no more flows, nothing leaves. */
 void warden_stop_gate(struct warden *warden);
 /* The next one, where there is none. 0, or -errno: as warden_restart_gate(). */

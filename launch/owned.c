@@ -91,11 +91,15 @@ static int make_net(int *fd)
 	return 0;
 }
 
-static _Noreturn void child(int sock, uid_t uid, gid_t gid)
+static _Noreturn void child(pid_t parent, int sock, uid_t uid, gid_t gid)
 {
 	int fd[FD_COUNT] = { -1, -1, -1, -1 }, answer = 0;
 	int err = become(uid, gid);
 
+	/* Whoever stops it must not keep it longer than us. Now: what it has
+	 * become so far took that away each time. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(1);
 	if (send(sock, &err, sizeof(err), MSG_NOSIGNAL) != sizeof(err) || err)
 		_exit(1);
 	if (recv(sock, &answer, sizeof(answer), 0) != sizeof(answer) || answer)
@@ -179,7 +183,7 @@ static int settings(void *arg, int *ret_fds, size_t *ret_n)
 int owned_create(uid_t uid, gid_t gid, int *ret_user, struct netns *ret)
 {
 	int pair[2], fds[FD_COUNT], err;
-	pid_t pid;
+	pid_t parent = getpid(), pid;
 
 	*ret_user = -1;
 	if (!uid)
@@ -187,8 +191,10 @@ int owned_create(uid_t uid, gid_t gid, int *ret_user, struct netns *ret)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	pid = fork();
-	if (pid == 0)
-		child(pair[1], uid, gid);
+	if (pid == 0) {
+		close(pair[0]);
+		child(parent, pair[1], uid, gid);
+	}
 	err = pid < 0 ? -errno : 0;
 	close(pair[1]);
 	if (!err) {

@@ -406,7 +406,8 @@ static inline struct msg_keep_ended rig_end(struct rig *rig)
 
 static inline struct msg_keep_counts rig_counts(struct rig *rig)
 {
-	assert_int_equal(msg_send(rig->keeper.sock, MSG_KEEP_STATS, NULL, -1),
+	assert_int_equal(msg_send(rig->keeper.sock, MSG_KEEP_STATS,
+				  &(struct msg_keep_stats){ .look_s = 1 }, -1),
 			 0);
 	return hear(rig, MSG_KEEP_COUNTS).keep_counts;
 }

@@ -52,7 +52,8 @@ static void test_serves(void **state)
 	assert_int_equal(dial(ns.fd, &ip, 22), -ECONNREFUSED);
 	close_fd(&flow);
 	/* Answered in order, each. */
-	assert_int_equal(msg_send(rig.keeper.sock, MSG_KEEP_STATS, NULL, -1),
+	assert_int_equal(msg_send(rig.keeper.sock, MSG_KEEP_STATS,
+				  &(struct msg_keep_stats){ .look_s = 1 }, -1),
 			 0);
 	counts = rig_counts(&rig);
 	hear(&rig, MSG_KEEP_COUNTS);

@@ -8,6 +8,7 @@ systemd itself is not needed: what it would do is done here.
 
     split.py SALLYPORT DEPLOY/SYSTEMD
 """
+import contextlib
 import json
 import os
 import re
@@ -189,7 +190,8 @@ class Machine:
 def descendants(pid):
     found = [pid]
     for parent in found:
-        with open(f"/proc/{parent}/task/{parent}/children") as children:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(
+                f"/proc/{parent}/task/{parent}/children") as children:
             found += [int(child) for child in children.read().split()]
     return found
 
@@ -291,12 +293,45 @@ def life(machine):
         b.returncode == 0 for b in machine.builders), machine.builders)
 
 
+def slow_owner(machine, request):
+    """A user who stops whatever has his namespace, as soon as it is his: no
+    other request waits for him."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.settimeout(30)
+        s.connect(machine.path)
+        worst, made = 0, []
+        for i in range(20):
+            began = time.monotonic()
+            s.send(request(1, b"slow%d" % i, NOBODY))
+            answer, came, _, _ = socket.recv_fds(s, 4096, 1)
+            worst = max(worst, time.monotonic() - began)
+            check("the builder: starts to make one", len(came) == 1, answer)
+            maker = socket.socket(fileno=came[0])
+            maker.settimeout(30)
+            # The child of whom does it: ours to stop, as it is nobody's.
+            for pid in descendants(struct.unpack_from("=i", answer, 4)[0])[1:]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            made.append(maker)
+        check("the builder: nobody waits for a slow owner", worst < 1, worst)
+        for i, maker in enumerate(made):
+            with maker:
+                said, given, _, _ = socket.recv_fds(maker, 4, 1)
+                for ns in given:
+                    os.close(ns)
+                check("the builder: it is made, or is not", len(said) == 4 and
+                      (said == bytes(4)) == bool(given), said)
+            s.send(request(3, b"slow%d" % i))
+            check("the builder: and dropped", s.recv(4096)[:4] == bytes(4))
+
+
 def nonsense(machine):
     """Whatever is said that is no request ends a builder, and makes nothing."""
     def request(what, name=b"", uid=0):
         return struct.pack("=3I64s17s3x", what, uid, uid, name, bytes(17))
 
     def say(data, fds=()):
+        """Its answer, and what whoever does it says later."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(30)
             s.connect(machine.path)
@@ -304,17 +339,28 @@ def nonsense(machine):
                 socket.send_fds(s, [data], fds)
             else:
                 s.send(data)
-            return s.recv(4096)
+            answer, came, _, _ = socket.recv_fds(s, 4096, 1)
+            later = b""
+            for fd in came:
+                with socket.socket(fileno=fd) as maker:
+                    maker.settimeout(30)
+                    later, given, _, _ = socket.recv_fds(maker, 4, 1)
+                    for ns in given:
+                        os.close(ns)
+                    # It ends before its builder does.
+                    check("the builder: a maker ends", maker.recv(4) == b"")
+            return answer[:4] + later if later else answer
 
     null = os.open("/dev/null", os.O_RDONLY)
     host = os.open("/proc/self/ns/net", os.O_RDONLY)
     whole = request(1, b"whole")
     answer = say(whole)
-    check("the builder: a request as it should be", answer[:4] == bytes(4) and
+    check("the builder: a request as it should be", answer == bytes(8) and
           os.listdir(os.path.join(machine.run, "netns")) == ["whole"], answer)
     answer = say(request(1, b"whole"))
     check("the builder: a name that is taken", answer and
-          answer[:4] != bytes(4), answer)
+          answer[:4] == bytes(4) and answer[4:] != bytes(4), answer)
+    slow_owner(machine, request)
     check("the builder: it is dropped", say(request(3, b"whole"))[:4] ==
           bytes(4))
     for what, data, fds in (
