@@ -307,6 +307,8 @@ static void specify(const struct call *call, const struct request *request,
 	*ret = (struct daemon_spec){ .uid = peer->uid,
 				     .gid = peer->gid,
 				     .link = KEEP_LINK_OWN };
+	if (request->temporary)
+		ret->holder = peer->pid;
 	if (request->timeout_s && (!wall || request->timeout_s < wall))
 		wall = request->timeout_s;
 	if (wall)
@@ -331,6 +333,12 @@ void api_create(struct daemon *daemon, struct http_request *http,
 	if (!call || !parse(call, REQUEST_CREATE, &request))
 		return;
 	err = choose(call, &request, daemon->config->default_policy, &bundle);
+	/* In a pid namespace that is not below ours nobody has a number. */
+	if (!err && request.temporary && http_request_peer(http)->pid <= 0) {
+		snprintf(call->why, sizeof(call->why),
+			 "which process asks can't be seen from here");
+		err = -EINVAL;
+	}
 	if (!err)
 		err = listen_all(call, &request);
 	if (!err) {
@@ -348,8 +356,9 @@ void api_create(struct daemon *daemon, struct http_request *http,
 static void on_removed(void *arg, struct daemon_sandbox *sandbox, int err,
 		       const char *why)
 {
-	AUTO_FREE char *buf = malloc(REPLY_SANDBOX_MAX);
-	struct json j = json_of(buf, buf ? REPLY_SANDBOX_MAX : 0);
+	const size_t cap = reply_removed_max(sandbox);
+	AUTO_FREE char *buf = malloc(cap);
+	struct json j = json_of(buf, buf ? cap : 0);
 	struct call *call = arg;
 
 	if (err) {
@@ -364,15 +373,51 @@ static void on_removed(void *arg, struct daemon_sandbox *sandbox, int err,
 	call_free(call);
 }
 
+static void end(struct call *call, struct daemon_sandbox *sandbox,
+		enum ended_by ended)
+{
+	int err = daemon_remove(call->daemon, sandbox, ended, on_removed, call);
+
+	if (err)
+		refuse(call, err, "it is being removed already");
+}
+
 void api_remove(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *sandbox)
 {
 	struct call *call = call_new(daemon, http, 200);
+
+	if (call)
+		end(call, sandbox, ENDED_EXIT);
+}
+
+void api_end(struct daemon *daemon, struct http_request *http,
+	     struct daemon_sandbox *sandbox)
+{
+	struct call *call = call_new(daemon, http, 200);
+	struct request request;
+
+	if (!call || !parse(call, REQUEST_END, &request))
+		return;
+	sandbox->status = request.status;
+	end(call, sandbox, request.ended);
+	request_free(&request);
+}
+
+/* --- commands ------------------------------------------------------------ */
+
+void api_exec(struct daemon *daemon, struct http_request *http,
+	      struct daemon_sandbox *sandbox)
+{
+	struct call *call = call_new(daemon, http, 200);
+	struct request request;
 	int err;
 
-	if (!call)
+	if (!call || !parse(call, REQUEST_EXEC, &request))
 		return;
-	err = daemon_remove(daemon, sandbox, ENDED_EXIT, on_removed, call);
+	err = daemon_exec(sandbox, http_request_peer(http)->uid,
+			  request.command, on_changed, call);
+	request_free(&request);
 	if (err)
-		refuse(call, err, "it is being removed already");
+		refuse(call, err, err == -EBUSY ? "it is not ready" : "");
 }

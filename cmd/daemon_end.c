@@ -107,7 +107,8 @@ void box_finish(struct box *box)
 
 static void end_keeper(struct box *box, enum ended_by ended)
 {
-	const struct msg_keep_end end = { .ended = (uint8_t)ended };
+	const struct msg_keep_end end = { .ended = (uint8_t)ended,
+					  .status = box->sandbox.status };
 	const struct timeval limit = { .tv_sec = END_S };
 
 	if (box->sandbox.state == SANDBOX_READY &&

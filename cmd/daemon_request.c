@@ -181,6 +181,51 @@ static int take_timeout(struct reader *r, const json_t *value)
 	return 0;
 }
 
+static int take_temporary(struct reader *r, const json_t *value)
+{
+	if (!json_is_boolean(value))
+		return fault(r->err, "", "'temporary' is true or false");
+	r->request->temporary = json_is_true(value);
+	return 0;
+}
+
+static int take_command(struct reader *r, const json_t *value)
+{
+	int ret = copy(r->err, "command", value, r->request->command,
+		       sizeof(r->request->command));
+
+	text_clean(r->request->command);
+	return ret;
+}
+
+static int take_status(struct reader *r, const json_t *value)
+{
+	json_int_t n = json_integer_value(value);
+
+	if (!json_is_integer(value) || n < 0 || n > UINT8_MAX)
+		return fault(r->err, "", "'status' is a number from 0 to 255");
+	r->request->status = (uint8_t)n;
+	return 0;
+}
+
+static int take_ended(struct reader *r, const json_t *value)
+{
+	static const char *const words[] = { [ENDED_EXIT] = "exit",
+					     [ENDED_TIMEOUT] = "timeout",
+					     [ENDED_SIGNAL] = "signal",
+					     [ENDED_FAILED] = "failed" };
+	const char *text = json_string_value(value);
+
+	for (size_t i = 0; text && i < ARRAY_SIZE(words); i++) {
+		if (strcmp(words[i], text) != 0)
+			continue;
+		r->request->ended = (enum ended_by)i;
+		return 0;
+	}
+	return fault(r->err, "exit, timeout, signal or failed",
+		     "'ended' is none of the words for that");
+}
+
 static struct daemon_publish *publish_of(struct reader *r)
 {
 	return &r->request->publish[r->request->publishes];
@@ -236,12 +281,18 @@ static const struct key create_keys[] = {
 	{ "policy_text", take_policy_text },
 	{ "timeout_s", take_timeout },
 	{ "publish", take_publish },
+	{ "temporary", take_temporary },
 };
 static const struct key policy_keys[] = {
 	{ "policy", take_policy },
 	{ "bundle", take_bundle },
 	{ "policy_name", take_policy_name },
 	{ "policy_text", take_policy_text },
+};
+static const struct key exec_keys[] = { { "command", take_command } };
+static const struct key end_keys[] = {
+	{ "status", take_status },
+	{ "ended", take_ended },
 };
 static const struct key publish_keys[] = {
 	{ "address", take_address },
@@ -365,12 +416,25 @@ static bool has_too_many_values(const char *body, size_t len)
 	return n > VALUES_MAX;
 }
 
+static int take_exec(struct reader *r, json_t *root)
+{
+	int ret = take_object(r, root, exec_keys, ARRAY_SIZE(exec_keys));
+
+	if (ret == 0 && !*r->request->command)
+		return fault(r->err, "", "'command' is missing");
+	return ret;
+}
+
 static int take_root(struct reader *r, enum request_kind kind, json_t *root)
 {
 	int ret;
 
 	if (kind == REQUEST_PUBLISH)
 		return take_one_publish(r, root);
+	if (kind == REQUEST_EXEC)
+		return take_exec(r, root);
+	if (kind == REQUEST_END)
+		return take_object(r, root, end_keys, ARRAY_SIZE(end_keys));
 	ret = check_policy(r, root);
 	if (ret < 0)
 		return ret;

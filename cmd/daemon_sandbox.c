@@ -91,7 +91,8 @@ struct box *box_new(struct daemon *daemon)
 		return NULL;
 	box->daemon = daemon;
 	box->last = &box->waiters;
-	box->killer = box->killer_fd = -1;
+	box->killer = box->killer_fd = box->holder = -1;
+	box->sandbox.summary = -1;
 	box->limit = evtimer_new(daemon->base, on_limit, box);
 	box->wall = evtimer_new(daemon->base, on_wall, box);
 	*daemon->last = &box->sandbox;
@@ -127,6 +128,7 @@ void box_free(struct box *box)
 	unlink_box(box);
 	keeper_free(box->keeper);
 	box_drop_killer(box);
+	box_let_go(box);
 	box_drop_waiters(box, -ECANCELED, why);
 	if (box->created)
 		box->created(box->created_arg, &box->sandbox, -ECANCELED, why);
@@ -291,6 +293,12 @@ int daemon_create(struct daemon *daemon, const struct daemon_spec *spec,
 	if (!err)
 		err = check_policy(&whole, reterr, cap);
 	bundle_free(&whole);
+	if (!err) {
+		err = box_hold(box);
+		if (err)
+			snprintf(reterr, cap, "the process that it is for: %s",
+				 strerror(-err));
+	}
 	if (!err) {
 		err = state_make(daemon, &box->sandbox, bundle);
 		if (err)

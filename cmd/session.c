@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
+#include "cmd/log_reader.h"
 #include "launch/isolate.h"
 
 static void build_policy(const struct options *options, struct session *s)
@@ -121,6 +122,18 @@ bool session_home(char *buf, size_t cap)
 	return true;
 }
 
+/* A log that its user can't read is one all the same. */
+static void let_read(const struct options *options, struct session *s)
+{
+	int err = options->log_reader ? log_reader_pass(s->home) : 0;
+
+	if (!err)
+		err = session_log_share(&s->files, options->log_reader);
+	if (err)
+		log_warn("%s: user %u can't be let read it: %s", s->dir,
+			 options->log_reader, strerror(-err));
+}
+
 static void open_log(const struct options *options, struct session *s)
 {
 	char why[PATH_MAX + 256];
@@ -151,6 +164,7 @@ static void open_log(const struct options *options, struct session *s)
 			     why, sizeof(why)))
 		die(EXIT_SALLYPORT,
 		    "%s\nSay where the log goes with --log DIR.", why);
+	let_read(options, s);
 	if (s->files.has_earlier && !options->quiet)
 		log_warn("%s: an earlier log is there, and is kept in %s",
 			 s->dir, s->files.kept);
