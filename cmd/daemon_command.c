@@ -29,9 +29,9 @@ static void on_gone(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (!box->removing)
-		log_warn("%s: its run is gone, and so is it",
-			 box->sandbox.spec.name);
+	if (box->removing)
+		return;
+	log_warn("%s: its run is gone, and so is it", box->sandbox.spec.name);
 	box->sandbox.status = DAEMON_STATUS_KILLED;
 	daemon_remove(box->daemon, &box->sandbox, ENDED_SIGNAL, NULL, NULL);
 }

@@ -126,19 +126,16 @@ size_t reply_removed_max(const struct daemon_sandbox *s)
 	return REPLY_SANDBOX_MAX + (size_t)st.st_size;
 }
 
-/* What its keeper says is an object; on a line, as it is. */
+/* As its keeper says it: what is wrong there is its own sandbox's loss. */
 static void put_summary(struct json *j, const struct daemon_sandbox *s)
 {
-	static const char key[] = "\"summary\":";
 	const size_t len = reply_removed_max(s) - REPLY_SANDBOX_MAX;
-	AUTO_FREE char *text = malloc(sizeof(key) + len);
+	AUTO_FREE char *text = malloc(len + 1);
 
-	if (!len || !text)
+	if (!len || !text ||
+	    pread(s->summary, text, len, 0) != (ssize_t)len)
 		return;
-	memcpy(text, key, sizeof(key));
-	if (pread(s->summary, text + sizeof(key) - 1, len, 0) != (ssize_t)len)
-		return;
-	text[sizeof(key) - 1 + len] = '\0';
+	text[len] = '\0';
 	json_members(j, text);
 }
 

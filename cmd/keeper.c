@@ -28,8 +28,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
-#include "cmd/summary.h"
-#include "cmd/warden_give.h"
 #include "launch/child.h"
 
 /* So long the end may take; and how long we wait for a daemon that does not
@@ -252,32 +250,6 @@ static void on_end_over(int signal)
 	_exit(EXIT_SALLYPORT);
 }
 
-/* For who made the sandbox, and prints what it came to. */
-static void say_summary(struct keeper *k, const struct tally *tally,
-			const struct warden_end *end)
-{
-	const struct summary summary = { .policy = k->session.policy_text,
-					 .log = k->session.log,
-					 .dir = k->session.dir,
-					 .boundary = true,
-					 .held = end->held,
-					 .receipt = end->receipt };
-	AUTO_FREE char *text = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&text, &len);
-
-	if (!out)
-		return;
-	summary_print(out, tally, &summary, true);
-	if (fclose(out))
-		return;
-	AUTO_FD int fd = warden_memfd("summary", text, len);
-	/* Without one nothing is claimed. */
-	if (fd >= 0 && !k->gone &&
-	    msg_send(CHILD_SOCKET, MSG_KEEP_SUMMARY, NULL, fd) < 0)
-		k->gone = true;
-}
-
 static struct msg_keep_ended finish(struct keeper *k)
 {
 	static struct tally tally;
@@ -297,7 +269,7 @@ static struct msg_keep_ended finish(struct keeper *k)
 		log_err("the log may be incomplete: %s: %s", k->session.log,
 			strerror(-err));
 	if (k->start.summary)
-		say_summary(k, end.tallied ? &tally : NULL, &end);
+		keeper_say_summary(k, end.tallied ? &tally : NULL, &end);
 	return (struct msg_keep_ended){ .held = (uint8_t)end.held,
 					.receipt = end.receipt,
 					.whole = !err && end.tallied };

@@ -69,7 +69,8 @@ enum msg_type {
 			    FORWARD, EXEC, in the order they came */
 	MSG_KEEP_COUNTS, /* struct msg_keep_counts: to STATS */
 	MSG_KEEP_FAILED, /* struct msg_keep_failed: it is about to end */
-	MSG_KEEP_SUMMARY, /* fd: what it came to, as JSON; before ENDED */
+	MSG_KEEP_SUMMARY, /* fd: what it came to, members of JSON; before ENDED
+			   */
 	MSG_KEEP_ENDED,	  /* struct msg_keep_ended: the last word */
 	/* warden -> ledger, at any time, and its answer */
 	MSG_LEDGER_SUMS,

@@ -22,6 +22,7 @@
 #include "cmd/gateway.h"
 #include "cmd/options.h"
 #include "cmd/reload.h"
+#include "cmd/run_daemon.h"
 #include "cmd/run_view.h"
 #include "cmd/session.h"
 #include "cmd/summary.h"
@@ -272,6 +273,8 @@ int run_main(int argc, char **argv)
 	options_parse(OPTIONS_RUN, argc, argv, &run.options);
 	if (run.options.verbose)
 		log_init("sallyport", LOG_LEVEL_INFO);
+	if (run_daemon_serves(&run.options))
+		return run_daemon(&run.options);
 	run_view_user(&run.view, &run.options, &run.command.spec);
 	run_view_descriptors(&run.options);
 	session_open(&run.options, &run.session);

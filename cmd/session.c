@@ -112,7 +112,7 @@ bool session_home(char *buf, size_t cap)
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
 	if (session_root())
-		join(buf, cap, "/var/log", "sallyport");
+		snprintf(buf, cap, "%s", SESSION_HOME_ROOT);
 	else if (state && *state == '/')
 		join(buf, cap, state, "sallyport");
 	else if (home && *home == '/')
@@ -170,11 +170,16 @@ static void open_log(const struct options *options, struct session *s)
 			 s->dir, s->files.kept);
 }
 
+void session_policy(const struct options *options, struct session *session)
+{
+	build_policy(options, session);
+	say_policy(options, session);
+}
+
 void session_open(const struct options *options, struct session *ret)
 {
 	*ret = (struct session){ .signing = { .fd = -1 } };
-	build_policy(options, ret);
-	say_policy(options, ret);
+	session_policy(options, ret);
 	make_id(ret);
 	snprintf(ret->name, sizeof(ret->name), "%s",
 		 options->name ? options->name : ret->id);
