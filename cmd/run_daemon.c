@@ -7,7 +7,7 @@
  *	record	the command, in the sandbox's log
  *	place	it, as `exec` does: with our rights, in our view of the files
  *	end	the sandbox; its receipt has the command's exit status
- *	print	what its keeper says that it came to
+ *		(cmd/run_end.c), and what it came to is printed
  *
  * Its log, its key and its rules are the daemon's, and so is its limit of what
  * a policy may allow.
@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/client.h"
 #include "cmd/client_call.h"
@@ -28,10 +27,8 @@
 #include "cmd/command.h"
 #include "cmd/daemon.h"
 #include "cmd/placed.h"
-#include "cmd/print.h"
-#include "cmd/summary.h"
+#include "cmd/run_end.h"
 
-#define STATUS_NOT_FOUND 404
 /* Where no policy is found nothing is allowed; the operator's default is for
  * those who `create`. */
 #define NO_POLICY "version: 1\n"
@@ -138,94 +135,13 @@ static void create(struct placed *placed)
 	json_decref(s);
 }
 
-/* --- the end ------------------------------------------------------------- */
-
-static const char *ended_word(const struct placed *placed)
-{
-	if (placed->command.timed_out)
-		return "timeout";
-	return placed->command.signal ? "signal" : "exit";
-}
-
-/* NULL: nobody knows what came of it, and there was a word about it. */
-static json_t *end(const struct placed *placed, int status)
-{
-	json_t *body = json_pack("{s:i, s:s}", "status", status & 0xff, "ended",
-				 ended_word(placed)),
-	       *answer;
-	char why[256] = "out of memory";
-	int got = 0;
-
-	answer = body ? client_try_json(
-				&(struct client_call){ .socket = placed->socket,
-						       .method = "POST",
-						       .name = placed->name,
-						       .path = "/end",
-						       .body = body },
-				&got, why, sizeof(why))
-		      : NULL;
-	json_decref(body);
-	if (answer && got == 200)
-		return answer;
-	if (!answer)
-		log_err("%s ends without a word of the daemon: %s",
-			placed->name, why);
-	else if (got == STATUS_NOT_FOUND)
-		log_err("%s was ended before its command was", placed->name);
-	else
-		client_complain(placed->name, answer, got);
-	json_decref(answer);
-	return NULL;
-}
-
-/* Printable ASCII, and lines. */
-static void put_text(const char *text)
-{
-	for (; *text; text++)
-		fputc((*text >= 0x20 && *text < 0x7f) || *text == '\n' ? *text
-								       : '?',
-		      stderr);
-}
-
-static bool put_json(const json_t *answer)
-{
-	AUTO_FREE char *text =
-		json_dumps(json_object_get(answer, "summary"),
-			   JSON_COMPACT | JSON_ENSURE_ASCII);
-
-	if (text)
-		fprintf(stderr, "%s\n", text);
-	return text;
-}
-
-static void print(const struct placed *placed, const json_t *answer)
-{
-	const struct options *o = &placed->options;
-	const char *table = client_text(answer, "summary_text");
-	const char *dir = placed->session.dir;
-	char log[PATH_MAX + 16];
-	const struct summary unknown = { .log = log,
-					 .dir = dir,
-					 .daemon = placed->name,
-					 .boundary = true };
-
-	if (o->quiet || (o->json && put_json(answer)))
-		return;
-	if (*table && !o->json) {
-		put_text(table);
-		return;
-	}
-	snprintf(log, sizeof(log), "%s/" LOG_DIR_RECORDS, dir);
-	summary_print(stderr, NULL, &unknown, o->json);
-}
-
 /* --- */
 
 int run_daemon(const struct options *options)
 {
 	static struct placed placed = { .ns = { -1, -1 } };
 	char name[32];
-	json_t *answer;
+	struct run_end end;
 	int status;
 
 	placed.options = *options;
@@ -238,14 +154,11 @@ int run_daemon(const struct options *options)
 	create(&placed);
 	placed_choose_view(&placed);
 	placed_record(&placed);
+	run_end_prepare(&end, &placed);
 	placed_enter(&placed);
 	status = placed_run(&placed);
-	answer = end(&placed, status);
-	print(&placed, answer);
-	if (status == 0 &&
-	    !json_is_true(json_object_get(answer, "whole")))
+	if (!run_end_now(&end, &placed, status) && status == 0)
 		status = EXIT_SALLYPORT;
-	json_decref(answer);
 	policy_unref(placed.session.policy);
 	placed_free(&placed);
 	return status;

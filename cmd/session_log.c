@@ -361,7 +361,8 @@ int session_log_open(const char *dir, bool durable, struct session_log *ret,
 
 int session_log_share(struct session_log *log, uid_t reader)
 {
-	const int files[] = { log->records, log->checkpoints, log->receipt };
+	const int files[] = { log->records, log->checkpoints, log->vkey,
+			      log->receipt };
 	int r = 0;
 
 	if (!reader)
