@@ -5,6 +5,7 @@
 #include "cmd/run_end.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,13 @@
 #include "cmd/client_call.h"
 #include "cmd/command.h"
 #include "cmd/placed.h"
+#include "cmd/run_reload.h"
 #include "cmd/summary.h"
 
 #define STATUS_NOT_FOUND 404
 
 struct last_word {
+	bool said;
 	uint8_t status, ended; /* enum ended_by */
 };
 
@@ -105,17 +108,41 @@ static void print(const struct placed *placed, const json_t *answer)
 
 /* --- the process --------------------------------------------------------- */
 
-static _Noreturn void stand_by(int sock, const struct placed *placed)
+static struct last_word heard;
+
+static void on_word(evutil_socket_t fd, short what, void *arg)
 {
-	struct last_word word;
+	(void)what;
+	if (recv(fd, &heard, sizeof(heard), 0) != sizeof(heard) ||
+	    heard.ended >= ARRAY_SIZE(ended_words))
+		heard.said = false;
+	event_base_loopbreak(arg);
+}
+
+/* Until then `sallyport reload` finds us. */
+static void listen_until(int sock, struct placed *placed)
+{
+	struct event_base *base = event_base_new();
+	struct event *word =
+		base ? event_new(base, sock, EV_READ, on_word, base) : NULL;
+
+	if (!word || event_add(word, NULL))
+		return;
+	run_reload_open(placed, base);
+	event_base_dispatch(base);
+	run_reload_close();
+}
+
+static _Noreturn void stand_by(int sock, struct placed *placed)
+{
 	uint8_t whole = 0;
 	json_t *answer;
 
+	listen_until(sock, placed);
 	/* Without a word they are gone, and the daemon sees that, too. */
-	if (recv(sock, &word, sizeof(word), 0) != sizeof(word) ||
-	    word.ended >= ARRAY_SIZE(ended_words))
+	if (!heard.said)
 		_exit(0);
-	answer = tell(placed, &word);
+	answer = tell(placed, &heard);
 	print(placed, answer);
 	whole = json_is_true(json_object_get(answer, "whole"));
 	json_decref(answer);
@@ -123,7 +150,7 @@ static _Noreturn void stand_by(int sock, const struct placed *placed)
 	_exit(0);
 }
 
-void run_end_prepare(struct run_end *end, const struct placed *placed)
+void run_end_prepare(struct run_end *end, struct placed *placed)
 {
 	int pair[2];
 
@@ -144,6 +171,7 @@ void run_end_prepare(struct run_end *end, const struct placed *placed)
 bool run_end_now(struct run_end *end, const struct placed *placed, int status)
 {
 	const struct last_word word = {
+		.said = true,
 		.status = (uint8_t)status,
 		.ended = placed->command.timed_out ? ENDED_TIMEOUT
 			 : placed->command.signal  ? ENDED_SIGNAL

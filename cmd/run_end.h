@@ -5,7 +5,7 @@
  *
  * They are a process's of its own, which stays what we were: in the sandbox's
  * user namespace nobody can be told from anybody, least of all who answers at
- * the control socket. It ends with us.
+ * the control socket. Meanwhile it answers `sallyport reload`. It ends with us.
  */
 #ifndef CMD_RUN_END_H
 #define CMD_RUN_END_H
@@ -22,7 +22,7 @@ struct run_end {
 
 /* Before placed_enter(); dies with a message (EXIT_SALLYPORT) where it can't.
  * @placed knows its sandbox. */
-void run_end_prepare(struct run_end *end, const struct placed *placed);
+void run_end_prepare(struct run_end *end, struct placed *placed);
 
 /* The command has ended with @status: ends the sandbox, prints the summary.
  * False: not all of it is known to be in the log. */
