@@ -112,7 +112,8 @@ static int try_json(const struct client_call *call, int *ret_status,
 	*ret_status = reply.status;
 	client_reply_free(&reply);
 	if (!*ret)
-		snprintf(why, cap, "it answers %d, and nothing that can be read",
+		snprintf(why, cap,
+			 "it answers %d, and nothing that can be read",
 			 *ret_status);
 	return 0;
 }

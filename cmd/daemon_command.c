@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
 
-#define INODE_MASK (uint64_t)INT64_MAX /* as JSON has it */
+#define INODE_MASK (uint64_t) INT64_MAX /* as JSON has it */
 
 static void on_gone(evutil_socket_t fd, short what, void *arg)
 {

@@ -132,8 +132,7 @@ static void put_summary(struct json *j, const struct daemon_sandbox *s)
 	const size_t len = reply_removed_max(s) - REPLY_SANDBOX_MAX;
 	AUTO_FREE char *text = malloc(len + 1);
 
-	if (!len || !text ||
-	    pread(s->summary, text, len, 0) != (ssize_t)len)
+	if (!len || !text || pread(s->summary, text, len, 0) != (ssize_t)len)
 		return;
 	text[len] = '\0';
 	json_members(j, text);

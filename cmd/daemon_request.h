@@ -32,7 +32,7 @@ struct request {
 	uint32_t timeout_s; /* 0: none */
 	bool temporary;	    /* it ends with the process that asks */
 	struct daemon_publish publish[DAEMON_PUBLISH_MAX];
-	size_t publishes; /* REQUEST_PUBLISH: 1 */
+	size_t publishes;	    /* REQUEST_PUBLISH: 1 */
 	char command[MSG_EXEC_MAX]; /* REQUEST_EXEC; never "" */
 	uint8_t status;		    /* REQUEST_END */
 	enum ended_by ended;	    /* the same */

@@ -118,8 +118,9 @@ static void parse(struct exec *exec, int argc, char **argv)
 static void ask(struct exec *exec)
 {
 	struct placed *placed = &exec->placed;
-	json_t *s = client_want(&(struct client_call){
-		.socket = placed->socket, .method = "GET", .name = placed->name });
+	json_t *s = client_want(&(struct client_call){ .socket = placed->socket,
+						       .method = "GET",
+						       .name = placed->name });
 	int err = client_policy_recall(placed->name, &placed->options.bundle);
 
 	if (err && err != -ENOENT)

@@ -18,7 +18,13 @@
 #define ACL_VERSION   2
 #define ACL_NOBODY    0xffffffffu
 
-enum { TAG_OWNER = 1, TAG_USER = 2, TAG_GROUP = 4, TAG_MASK = 16, TAG_REST = 32 };
+enum {
+	TAG_OWNER = 1,
+	TAG_USER = 2,
+	TAG_GROUP = 4,
+	TAG_MASK = 16,
+	TAG_REST = 32
+};
 enum { MAY_SEARCH = 1, MAY_WRITE = 2, MAY_READ = 4 };
 
 struct entry {
@@ -50,9 +56,8 @@ int log_reader_add(int fd, bool dir, uid_t uid)
 			   entry(TAG_REST, 0, ACL_NOBODY) },
 	};
 
-	return fsetxattr(fd, ACL_ATTRIBUTE, &list, sizeof(list), 0) < 0
-		       ? -errno
-		       : 0;
+	return fsetxattr(fd, ACL_ATTRIBUTE, &list, sizeof(list), 0) < 0 ? -errno
+									: 0;
 }
 
 int log_reader_pass(const char *home)

@@ -63,7 +63,8 @@ void placed_at(struct placed *placed, const json_t *s)
 	placed->owner = (uid_t)json_integer_value(uid);
 	placed->proxy_port = (uint16_t)port;
 	copy(placed, s, "netns", placed->netns, sizeof(placed->netns));
-	copy(placed, s, "log", placed->session.dir, sizeof(placed->session.dir));
+	copy(placed, s, "log", placed->session.dir,
+	     sizeof(placed->session.dir));
 	/* Its directory, whichever of the two it is. */
 	slash = strrchr(placed->session.dir, '/');
 	if (slash && strcmp(slash + 1, LOG_DIR_RECORDS) == 0)

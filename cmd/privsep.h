@@ -64,11 +64,11 @@ enum msg_type {
 	MSG_KEEP_END,  /* struct msg_keep_end */
 	MSG_KEEP_EXEC, /* struct msg_keep_exec: a record of it */
 	/* keeper -> daemon */
-	MSG_KEEP_READY,	 /* struct msg_keep_ready: to GO */
-	MSG_KEEP_DONE,	 /* struct msg_keep_done: to NETNS after GO, POLICY,
-			    FORWARD, EXEC, in the order they came */
-	MSG_KEEP_COUNTS, /* struct msg_keep_counts: to STATS */
-	MSG_KEEP_FAILED, /* struct msg_keep_failed: it is about to end */
+	MSG_KEEP_READY,	  /* struct msg_keep_ready: to GO */
+	MSG_KEEP_DONE,	  /* struct msg_keep_done: to NETNS after GO, POLICY,
+			     FORWARD, EXEC, in the order they came */
+	MSG_KEEP_COUNTS,  /* struct msg_keep_counts: to STATS */
+	MSG_KEEP_FAILED,  /* struct msg_keep_failed: it is about to end */
 	MSG_KEEP_SUMMARY, /* fd: what it came to, members of JSON; before ENDED
 			   */
 	MSG_KEEP_ENDED,	  /* struct msg_keep_ended: the last word */

@@ -25,10 +25,11 @@ struct reload {
 	struct options *options;
 	struct session *session;
 	struct warden *warden; /* NULL: .apply does it */
-	const char *what; /* "run", "serve" */
+	const char *what;      /* "run", "serve" */
 	/* NULL, or: could what is sandboxed write to this file? */
 	bool (*exposed)(void *arg, const char *path);
-	/* Without a warden: puts @bundle in force. 0, or -errno and a sentence. */
+	/* Without a warden: puts @bundle in force. 0, or -errno and a sentence.
+	 */
 	int (*apply)(void *arg, const struct bundle *bundle, char *reterr,
 		     size_t cap);
 	void *arg;

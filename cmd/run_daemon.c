@@ -82,11 +82,10 @@ static json_t *published(const struct options *o)
 
 	for (size_t i = 0; i < o->published; i++)
 		if (json_array_append_new(
-			    list,
-			    json_pack("{s:s, s:i, s:i}", "address",
-				      ip_format(&o->publish[i].at.ip, ip),
-				      "port", o->publish[i].at.port, "inside",
-				      o->publish[i].port)))
+			    list, json_pack("{s:s, s:i, s:i}", "address",
+					    ip_format(&o->publish[i].at.ip, ip),
+					    "port", o->publish[i].at.port,
+					    "inside", o->publish[i].port)))
 			die(EXIT_SALLYPORT, "out of memory");
 	return list;
 }

@@ -76,9 +76,8 @@ static void put_text(const char *text)
 
 static bool put_json(const json_t *answer)
 {
-	AUTO_FREE char *text =
-		json_dumps(json_object_get(answer, "summary"),
-			   JSON_COMPACT | JSON_ENSURE_ASCII);
+	AUTO_FREE char *text = json_dumps(json_object_get(answer, "summary"),
+					  JSON_COMPACT | JSON_ENSURE_ASCII);
 
 	if (text)
 		fprintf(stderr, "%s\n", text);
@@ -91,10 +90,9 @@ static void print(const struct placed *placed, const json_t *answer)
 	const char *table = client_text(answer, "summary_text");
 	const char *dir = placed->session.dir;
 	char log[PATH_MAX + 16];
-	const struct summary unknown = { .log = log,
-					 .dir = dir,
-					 .daemon = placed->name,
-					 .boundary = true };
+	const struct summary unknown = {
+		.log = log, .dir = dir, .daemon = placed->name, .boundary = true
+	};
 
 	if (o->quiet || (o->json && put_json(answer)))
 		return;

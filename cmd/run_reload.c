@@ -46,7 +46,8 @@ static void note_masked(const struct bundle *bundle)
 			continue;
 		more = reallocarray(own.masked, own.count + 1, sizeof(*more));
 		if (!more)
-			return; /* then it could have been made, for all we know */
+			return; /* then it could have been made, for all we know
+				 */
 		own.masked = more;
 		more[own.count++] =
 			(struct masked){ .dev = st.st_dev, .ino = st.st_ino };
@@ -83,12 +84,13 @@ static int apply(void *arg, const struct bundle *bundle, char *reterr,
 	if (!body)
 		return -ENOMEM;
 	client_policy_put_read(&policy, body);
-	answer = client_try_json(&(struct client_call){ .socket = placed->socket,
-							.method = "PUT",
-							.name = placed->name,
-							.path = "/policy",
-							.body = body },
-				 &status, reterr, cap);
+	answer =
+		client_try_json(&(struct client_call){ .socket = placed->socket,
+						       .method = "PUT",
+						       .name = placed->name,
+						       .path = "/policy",
+						       .body = body },
+				&status, reterr, cap);
 	json_decref(body);
 	if (answer && status != 200)
 		snprintf(reterr, cap, "%s", client_text(answer, "error"));
@@ -109,8 +111,8 @@ void run_reload_open(struct placed *placed, struct event_base *base)
 		 placed->name);
 	if (!*own.session.home ||
 	    snprintf(own.session.dir, sizeof(own.session.dir),
-		     "%s/" PREFIX "%s", own.session.home, placed->name) >=
-		    (int)sizeof(own.session.dir) ||
+		     "%s/" PREFIX "%s", own.session.home,
+		     placed->name) >= (int)sizeof(own.session.dir) ||
 	    session_mkdir(own.session.dir))
 		return;
 	own.reload = (struct reload){ .options = &placed->options,

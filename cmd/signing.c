@@ -23,7 +23,6 @@
 #include "cmd/session.h"
 #include "cmd/signing_child.h"
 
-
 static struct text text_of(const char *s)
 {
 	return (struct text){ s, strlen(s) };

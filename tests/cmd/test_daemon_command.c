@@ -83,9 +83,9 @@ static void test_temporary(void **state)
 	struct request r;
 
 	(void)state;
-	assert_int_equal(
-		parse(REQUEST_CREATE, "{\"name\":\"a\",\"temporary\":true}", &r),
-		0);
+	assert_int_equal(parse(REQUEST_CREATE,
+			       "{\"name\":\"a\",\"temporary\":true}", &r),
+			 0);
 	assert_true(r.temporary);
 	assert_int_equal(parse(REQUEST_CREATE, "{\"name\":\"a\"}", &r), 0);
 	assert_false(r.temporary);

@@ -24,7 +24,9 @@ static void test_words(void **state)
 		{ { "x", "" }, "x ''" },
 		{ { "" }, "''" },
 		{ { "a\nb", "\x1b[2J" }, "'a?b' '?[2J'" },
-		{ { "caf\xc3\xa9", "\xff" }, "'caf?" "?' '?'" },
+		{ { "caf\xc3\xa9", "\xff" },
+		  "'caf?"
+		  "?' '?'" },
 		{ { "a", "b'c" }, "a 'b'c'" },
 	};
 	char line[PLACED_LINE_MAX];
