@@ -113,7 +113,7 @@ static bool can(uid_t uid, const char *name, int flags)
 	if (!pid) {
 		if (setresgid(uid, uid, uid) || setresuid(uid, uid, uid))
 			_exit(2);
-		_exit(open(path, flags) < 0);
+		_exit(open(path, flags, 0600) < 0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
