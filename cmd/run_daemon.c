@@ -130,6 +130,10 @@ static void create(struct placed *placed)
 		    "`sallyport run --no-daemon` needs none");
 	}
 	placed_at(placed, s);
+	/* Who comes into it by `exec` must not see them either. */
+	client_policy_remember(
+		&(struct client_policy){ .bundle = placed->options.bundle },
+		placed->name);
 	client_log_note(s);
 	json_decref(s);
 }

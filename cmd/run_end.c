@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/client_call.h"
+#include "cmd/client_policy.h"
 #include "cmd/command.h"
 #include "cmd/placed.h"
 #include "cmd/run_reload.h"
@@ -137,6 +138,7 @@ static _Noreturn void stand_by(int sock, struct placed *placed)
 	json_t *answer;
 
 	listen_until(sock, placed);
+	client_policy_forget(placed->name);
 	/* Without a word they are gone, and the daemon sees that, too. */
 	if (!heard.said)
 		_exit(0);

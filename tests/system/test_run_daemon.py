@@ -157,6 +157,9 @@ def test_it_does_not_outlive_its_run(case):
         p.kill()
         p.communicate(timeout=30)
         w.wait_none()
+        home = case.work + "/.state/sallyport/"
+        w.daemon.wait(lambda: not glob.glob(home + "run-of-*") and
+                      not glob.glob(home + "made/run-*"))
         check(not os.path.exists(s["netns"]), s)
         left = [x for x in glob.glob("/proc/[0-9]*/ns/net")
                 if ns == inode(x)]
