@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -17,6 +18,8 @@
 #include "cmd/daemon.h"
 
 #define THERE_MS 2000
+#define PAUSE_MS 100
+#define PAUSES	 100
 /* Asked for, whether there is one or not. */
 #define NOBODYS_NAME "run"
 
@@ -79,6 +82,21 @@ static json_t *read_json(const struct client_reply *reply)
 static const json_t *volatile last_body;
 static const json_t *volatile last_answer;
 
+/* Who has too many connections is hung up on, before anything is read. */
+static int ask_patiently(const struct client_request *request,
+			 struct client_reply *ret_reply, char *why, size_t cap)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000 };
+	int err = client_ask(request, ret_reply, why, cap);
+
+	for (int i = 0; (err == -EPIPE || err == -ECONNRESET) && i < PAUSES;
+	     i++) {
+		nanosleep(&pause, NULL);
+		err = client_ask(request, ret_reply, why, cap);
+	}
+	return err;
+}
+
 static int ask(const struct client_call *call, struct client_reply *ret_reply,
 	       char *why, size_t cap)
 {
@@ -97,7 +115,8 @@ static int ask(const struct client_call *call, struct client_reply *ret_reply,
 		return -ENOMEM;
 	}
 	path_of(call, path, sizeof(path));
-	return client_ask(&request, ret_reply, why, cap);
+	return call->patient ? ask_patiently(&request, ret_reply, why, cap)
+			     : client_ask(&request, ret_reply, why, cap);
 }
 
 static int try_json(const struct client_call *call, int *ret_status,
@@ -177,7 +196,7 @@ static int status_of(const char *socket, const char *path)
 	char why[256];
 	int status;
 
-	if (client_ask(&request, &reply, why, sizeof(why)))
+	if (ask_patiently(&request, &reply, why, sizeof(why)))
 		return 0;
 	status = reply.status;
 	client_reply_free(&reply);

@@ -22,6 +22,7 @@ struct client_call {
 	const char *name;   /* of a sandbox, checked; NULL: path is all */
 	const char *path;   /* "/v1/sandboxes", or behind the name "/policy" */
 	const json_t *body; /* NULL: none */
+	bool patient; /* too many connections of this user: it waits a little */
 };
 
 /* The answer, a JSON object, for the caller to decref; and its status. Dies

@@ -147,7 +147,8 @@ void placed_record(struct placed *placed)
 						       .method = "POST",
 						       .name = placed->name,
 						       .path = "/exec",
-						       .body = body }));
+						       .body = body,
+						       .patient = true }));
 	json_decref(body);
 }
 

@@ -120,7 +120,8 @@ static void create(struct placed *placed)
 	s = client_ask_json(&(struct client_call){ .socket = placed->socket,
 						   .method = "POST",
 						   .path = "/v1/sandboxes",
-						   .body = body },
+						   .body = body,
+						   .patient = true },
 			    &status);
 	json_decref(body);
 	if (status != 201) {

@@ -49,7 +49,8 @@ static json_t *tell(const struct placed *placed, const struct last_word *word)
 						       .method = "POST",
 						       .name = placed->name,
 						       .path = "/end",
-						       .body = body },
+						       .body = body,
+						       .patient = true },
 				&got, why, sizeof(why))
 		      : NULL;
 	json_decref(body);

@@ -384,8 +384,7 @@ static void json_evidence(struct json *j, const struct summary *summary)
 	char path[PATH_MAX + 32];
 
 	json_text(j, "boundary", held[summary->held]);
-	if (summary->daemon)
-		json_text(j, "daemon", summary->daemon);
+	json_text(j, "daemon", summary->daemon);
 	if (!summary->receipt || !summary->dir)
 		return;
 	snprintf(path, sizeof(path), "%s/" LOG_DIR_RECEIPT, summary->dir);

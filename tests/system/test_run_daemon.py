@@ -169,6 +169,17 @@ def test_it_does_not_outlive_its_run(case):
         check(os.path.exists(s["log"] + "/receipt.dsse.json"))
 
 
+def test_many_at_once(case):
+    """More than a user may have connections."""
+    with world(case) as w:
+        many = [w.start("true") for _ in range(24)]
+        for p in many:
+            _, err = p.communicate(timeout=120)
+            check(p.returncode == 0 and BY_DAEMON in err,
+                  (p.returncode, err, w.daemon.err()))
+        check(not w.sandboxes())
+
+
 def inode(path):
     try:
         return os.stat(path).st_ino
