@@ -3,7 +3,8 @@
  * record_class.c - the part of a record that a SIEM sorts by: class, activity,
  * severity, verdict.
  *
- *	6002 application lifecycle  a session opens and closes, another policy
+ *	6002 application lifecycle  a session opens and closes, another policy,
+ *				    one command more
  *	4003 DNS		    questions and answers
  *	4001 network		    connections and dropped packets
  *	4002 HTTP		    plain requests
@@ -48,6 +49,7 @@ static const struct kind_info {
 	[EVENT_FINDING] = { "finding", CLASS_FINDING, 1, 1 },
 	[EVENT_POLICY] = { "policy", CLASS_LIFECYCLE, 8, 8 }, /* update */
 	[EVENT_RULESET] = { "ruleset", CLASS_CONFIG, 1, 1 },  /* log */
+	[EVENT_EXEC] = { "exec", CLASS_LIFECYCLE, 3, 3 },     /* start */
 };
 
 static unsigned http_activity(const char *method)

@@ -175,6 +175,9 @@ static void say_event(struct out *out, const struct audit_event *event)
 	case EVENT_RULESET:
 		out_text(out, "The kernel's rules were put back");
 		break;
+	case EVENT_EXEC:
+		out_text(out, "A command is about to start");
+		break;
 	case EVENT_DNS_QUERY:
 	case EVENT_DNS_ANSWER:
 		say_name(out, event);

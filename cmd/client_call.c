@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -17,6 +18,10 @@
 #include "cmd/daemon.h"
 
 #define THERE_MS 2000
+#define PAUSE_MS 100
+#define PAUSES	 100
+/* Asked for, whether there is one or not. */
+#define NOBODYS_NAME "run"
 
 const char *client_socket(const char *named)
 {
@@ -77,6 +82,21 @@ static json_t *read_json(const struct client_reply *reply)
 static const json_t *volatile last_body;
 static const json_t *volatile last_answer;
 
+/* Who has too many connections is hung up on, before anything is read. */
+static int ask_patiently(const struct client_request *request,
+			 struct client_reply *ret_reply, char *why, size_t cap)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000 };
+	int err = client_ask(request, ret_reply, why, cap);
+
+	for (int i = 0; (err == -EPIPE || err == -ECONNRESET) && i < PAUSES;
+	     i++) {
+		nanosleep(&pause, NULL);
+		err = client_ask(request, ret_reply, why, cap);
+	}
+	return err;
+}
+
 static int ask(const struct client_call *call, struct client_reply *ret_reply,
 	       char *why, size_t cap)
 {
@@ -95,28 +115,50 @@ static int ask(const struct client_call *call, struct client_reply *ret_reply,
 		return -ENOMEM;
 	}
 	path_of(call, path, sizeof(path));
-	return client_ask(&request, ret_reply, why, cap);
+	return call->patient ? ask_patiently(&request, ret_reply, why, cap)
+			     : client_ask(&request, ret_reply, why, cap);
+}
+
+static int try_json(const struct client_call *call, int *ret_status,
+		    json_t **ret, char *why, size_t cap)
+{
+	struct client_reply reply = { 0 };
+	int err = ask(call, &reply, why, cap);
+
+	if (err)
+		return err;
+	*ret = read_json(&reply);
+	*ret_status = reply.status;
+	client_reply_free(&reply);
+	if (!*ret)
+		snprintf(why, cap,
+			 "it answers %d, and nothing that can be read",
+			 *ret_status);
+	return 0;
 }
 
 json_t *client_ask_json(const struct client_call *call, int *ret_status)
 {
-	struct client_reply reply = { 0 };
+	json_t *json = NULL;
 	char why[256];
-	json_t *json;
 	int err;
 
 	last_body = call->body;
-	err = ask(call, &reply, why, sizeof(why));
+	err = try_json(call, ret_status, &json, why, sizeof(why));
 	if (err)
 		no_daemon(call->socket, err, why);
-	json = read_json(&reply);
-	*ret_status = reply.status;
-	client_reply_free(&reply);
 	if (!json)
-		die(EXIT_SALLYPORT,
-		    "the daemon at %s answers %d, and nothing that can be read",
-		    call->socket, *ret_status);
+		die(EXIT_SALLYPORT, "the daemon at %s: %s", call->socket, why);
 	last_answer = json;
+	return json;
+}
+
+json_t *client_try_json(const struct client_call *call, int *ret_status,
+			char *why, size_t cap)
+{
+	json_t *json = NULL;
+
+	(void)try_json(call, ret_status, &json, why, cap);
 	return json;
 }
 
@@ -143,21 +185,35 @@ json_t *client_want(const struct client_call *call)
 	return json;
 }
 
-bool client_there(const char *socket)
+/* 0: no answer. */
+static int status_of(const char *socket, const char *path)
 {
 	const struct client_request request = { .socket = socket,
 						.method = "GET",
-						.path = "/v1/version",
+						.path = path,
 						.timeout_ms = THERE_MS };
 	struct client_reply reply = { 0 };
 	char why[256];
-	bool there;
+	int status;
 
-	if (client_ask(&request, &reply, why, sizeof(why)))
-		return false;
-	there = reply.status == 200;
+	if (ask_patiently(&request, &reply, why, sizeof(why)))
+		return 0;
+	status = reply.status;
 	client_reply_free(&reply);
-	return there;
+	return status;
+}
+
+bool client_there(const char *socket)
+{
+	return status_of(socket, "/v1/version") == 200;
+}
+
+/* Who may not ask is told that first. */
+bool client_lets_in(const char *socket)
+{
+	int status = status_of(socket, "/v1/sandboxes/" NOBODYS_NAME);
+
+	return status == 200 || status == 404;
 }
 
 /* --- answers ------------------------------------------------------------- */

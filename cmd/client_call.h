@@ -22,6 +22,7 @@ struct client_call {
 	const char *name;   /* of a sandbox, checked; NULL: path is all */
 	const char *path;   /* "/v1/sandboxes", or behind the name "/policy" */
 	const json_t *body; /* NULL: none */
+	bool patient; /* too many connections of this user: it waits a little */
 };
 
 /* The answer, a JSON object, for the caller to decref; and its status. Dies
@@ -35,8 +36,14 @@ json_t *client_want(const struct client_call *call);
 /* What a status that is no success has to say, on stderr. */
 void client_complain(const char *name, const json_t *answer, int status);
 
+/* As client_ask_json(), but where that dies: NULL, and a sentence. */
+json_t *client_try_json(const struct client_call *call, int *ret_status,
+			char *why, size_t cap);
+
 /* Is there a daemon? Asks it who it is. */
 bool client_there(const char *socket);
+/* The same, and may this user have sandboxes? */
+bool client_lets_in(const char *socket);
 
 /* Members of an answer: "" and 0 where there is none of that type. */
 const char *client_text(const json_t *object, const char *key);

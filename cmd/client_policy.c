@@ -78,9 +78,14 @@ bool client_policy_put(struct client_policy *policy, json_t *body)
 	policy_options_read(choice, &policy->bundle);
 	if (!policy->bundle.len)
 		return false;
+	client_policy_put_read(policy, body);
+	return true;
+}
+
+void client_policy_put_read(const struct client_policy *policy, json_t *body)
+{
 	put_bundle(body, &policy->bundle);
 	put_description(body, policy);
-	return true;
 }
 
 void client_policy_free(struct client_policy *policy)

@@ -29,6 +29,9 @@ struct client_policy {
  * wrong. */
 bool client_policy_put(struct client_policy *policy, json_t *body);
 
+/* The same of one that is read: .choice and .bundle. */
+void client_policy_put_read(const struct client_policy *policy, json_t *body);
+
 /* Gives the sandbox @name the policy in @body. While another change of it is on
  * its way (the daemon's own, after a reload) it is asked again, for some
  * seconds. The answer, for the caller to decref, and its status. */

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/client_call.h"
+#include "cmd/client_log.h"
 #include "cmd/client_options.h"
 #include "cmd/client_policy.h"
 #include "cmd/command.h"
@@ -188,6 +189,7 @@ int create_main(int argc, char **argv)
 	client_check_name(name);
 	answer = ask(&c, name);
 	client_policy_remember(&c.policy, name);
+	client_log_note(answer);
 	if (c.json)
 		client_print_json(answer);
 	else

@@ -10,6 +10,7 @@
  *	daemon_make.c	  their namespaces
  *	daemon_policy.c	  their policies, put together beside the loop
  *	daemon_start.c	  their keepers come and go
+ *	daemon_command.c  a command is recorded; a sandbox for one `run`
  *	daemon_end.c	  their end, and ours
  *	daemon_keeper.c	  a keeper as a process
  *	daemon_state.c	  what outlives the daemon, on the disk
@@ -70,12 +71,16 @@ struct daemon_spec {
 	uint8_t bits;
 	char ifname[16];       /* KEEP_LINK_JOIN */
 	int64_t ends_s;	       /* wall clock, epoch; 0: none */
+	pid_t holder;	       /* process that it does not outlive; 0: none */
+	uint64_t holder_id;    /* of that, once held; 0: not known */
 	char command[128];     /* what it is for, for people; or "" */
 	char policy_text[512]; /* for people */
 	char policy_name[64];  /* of the configuration, or "": contents came */
 };
 
 #define DAEMON_PUBLISH_MAX 16
+/* As of what SIGKILL ended. */
+#define DAEMON_STATUS_KILLED (128 + 9)
 
 struct daemon_publish {
 	struct endpoint at; /* where it listens */
@@ -92,6 +97,8 @@ struct daemon_sandbox {
 	char netns[PATH_MAX];	       /* path, or "" while there is none */
 	char userns[PATH_MAX];	       /* the same, of one that is not root's */
 	int64_t made_s;
+	int summary; /* before .ended: what it came to, JSON; or -1 */
+	int status;  /* for daemon_remove(): the exit status that is told */
 	struct daemon_publish publish[DAEMON_PUBLISH_MAX];
 	size_t publishes;
 	struct daemon_sandbox *next;
@@ -104,7 +111,8 @@ typedef void daemon_done_fn(void *arg, struct daemon_sandbox *sandbox, int err,
 
 /* A sandbox of @spec under @bundle (stays the caller's). 0, and @done when it
  * serves or has failed (then it is gone); or -errno and @reterr: -EEXIST,
- * -ENOSPC (limits.max_sandboxes), -EINVAL (name, policy). The ceiling is added
+ * -ENOSPC (limits.max_sandboxes), -EINVAL (name, policy), -ESRCH (there is no
+ * process spec->holder). The ceiling is added
  * here, unless the policy is the operator's own (spec->policy_name). */
 int daemon_create(struct daemon *daemon, const struct daemon_spec *spec,
 		  const struct bundle *bundle, daemon_done_fn *done, void *arg,
@@ -123,6 +131,10 @@ int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
 		   int fd, const struct endpoint *at, uint16_t port,
 		   daemon_done_fn *done, void *arg);
+/* A record of @command (for people) that @uid is about to run in it; @done when
+ * it is accepted. -EBUSY while it is not ready. */
+int daemon_exec(struct daemon_sandbox *sandbox, uid_t uid, const char *command,
+		daemon_done_fn *done, void *arg);
 /* Ends what runs inside, the session, and the namespace. For @done (may be
  * NULL) it can be read a last time; nobody finds it any more. -EALREADY. */
 int daemon_remove(struct daemon *daemon, struct daemon_sandbox *sandbox,

@@ -200,6 +200,8 @@ static const struct route routes[] = {
 	{ "GET", "/v1/sandboxes/*", SEE, get_one },
 	{ "DELETE", "/v1/sandboxes/*", CHANGE, api_remove },
 	{ "PUT", "/v1/sandboxes/*/policy", CHANGE, api_policy },
+	{ "POST", "/v1/sandboxes/*/exec", SEE, api_exec },
+	{ "POST", "/v1/sandboxes/*/end", CHANGE, api_end },
 	{ "POST", "/v1/sandboxes/*/publish", CHANGE, api_publish },
 };
 

@@ -34,6 +34,11 @@ void api_create(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *none);
 void api_remove(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *sandbox);
+/* As api_remove(), with the command's exit status. */
+void api_end(struct daemon *daemon, struct http_request *http,
+	     struct daemon_sandbox *sandbox);
+void api_exec(struct daemon *daemon, struct http_request *http,
+	      struct daemon_sandbox *sandbox);
 void api_policy(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *sandbox);
 void api_publish(struct daemon *daemon, struct http_request *http,

@@ -318,6 +318,8 @@ static void specify(const struct call *call, const struct request *request,
 	*ret = (struct daemon_spec){ .uid = peer->uid,
 				     .gid = peer->gid,
 				     .link = KEEP_LINK_OWN };
+	if (request->temporary)
+		ret->holder = peer->pid;
 	if (request->timeout_s && (!wall || request->timeout_s < wall))
 		wall = request->timeout_s;
 	if (wall)
@@ -340,6 +342,13 @@ static void create(void *arg, struct request *request, int err,
 		return;
 	err = choose(call, request, call->daemon->config->default_policy,
 		     &bundle);
+	/* In a pid namespace that is not below ours nobody has a number. */
+	if (!err && request->temporary &&
+	    http_request_peer(call->http)->pid <= 0) {
+		snprintf(call->why, sizeof(call->why),
+			 "which process asks can't be seen from here");
+		err = -EINVAL;
+	}
 	if (!err)
 		err = listen_all(call, request);
 	if (!err) {
@@ -366,8 +375,9 @@ void api_create(struct daemon *daemon, struct http_request *http,
 static void on_removed(void *arg, struct daemon_sandbox *sandbox, int err,
 		       const char *why)
 {
-	AUTO_FREE char *buf = malloc(REPLY_SANDBOX_MAX);
-	struct json j = json_of(buf, buf ? REPLY_SANDBOX_MAX : 0);
+	const size_t cap = reply_removed_max(sandbox);
+	AUTO_FREE char *buf = malloc(cap);
+	struct json j = json_of(buf, buf ? cap : 0);
 	struct call *call = arg;
 
 	if (err) {
@@ -382,15 +392,72 @@ static void on_removed(void *arg, struct daemon_sandbox *sandbox, int err,
 	call_free(call);
 }
 
+static void end(struct call *call, struct daemon_sandbox *sandbox,
+		enum ended_by ended)
+{
+	int err = daemon_remove(call->daemon, sandbox, ended, on_removed, call);
+
+	if (err)
+		refuse(call, err, "it is being removed already");
+}
+
 void api_remove(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *sandbox)
 {
 	struct call *call = call_new(daemon, http, 200);
-	int err;
 
-	if (!call)
+	if (call)
+		end(call, sandbox, ENDED_EXIT);
+}
+
+static void end_as(void *arg, struct request *request, int err,
+		   const struct request_error *why)
+{
+	struct daemon_sandbox *sandbox;
+	struct call *call = arg;
+
+	if (!is_read(call, err, why))
 		return;
-	err = daemon_remove(daemon, sandbox, ENDED_EXIT, on_removed, call);
+	sandbox = find_again(call);
+	if (!sandbox)
+		return;
+	sandbox->status = request->status;
+	end(call, sandbox, request->ended);
+}
+
+void api_end(struct daemon *daemon, struct http_request *http,
+	     struct daemon_sandbox *sandbox)
+{
+	struct call *call = call_on(daemon, http, sandbox);
+
+	if (call)
+		api_read(daemon, http, REQUEST_END, end_as, call);
+}
+
+/* --- commands ------------------------------------------------------------ */
+
+static void exec_in(void *arg, struct request *request, int err,
+		    const struct request_error *why)
+{
+	struct daemon_sandbox *sandbox;
+	struct call *call = arg;
+
+	if (!is_read(call, err, why))
+		return;
+	sandbox = find_again(call);
+	if (!sandbox)
+		return;
+	err = daemon_exec(sandbox, http_request_peer(call->http)->uid,
+			  request->command, on_changed, call);
 	if (err)
-		refuse(call, err, "it is being removed already");
+		refuse(call, err, err == -EBUSY ? "it is not ready" : "");
+}
+
+void api_exec(struct daemon *daemon, struct http_request *http,
+	      struct daemon_sandbox *sandbox)
+{
+	struct call *call = call_on(daemon, http, sandbox);
+
+	if (call)
+		api_read(daemon, http, REQUEST_EXEC, exec_in, call);
 }

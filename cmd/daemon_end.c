@@ -113,7 +113,8 @@ void box_gone(struct box *box)
 
 static void end_keeper(struct box *box, enum ended_by ended)
 {
-	const struct msg_keep_end end = { .ended = (uint8_t)ended };
+	const struct msg_keep_end end = { .ended = (uint8_t)ended,
+					  .status = box->sandbox.status };
 	const struct timeval limit = { .tv_sec = END_S };
 
 	if (box->sandbox.state == SANDBOX_READY &&

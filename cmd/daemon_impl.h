@@ -92,6 +92,8 @@ struct box {
 	pid_t killer;
 	int killer_fd;
 	struct event *killed;
+	int holder; /* pidfd of spec.holder, or -1 */
+	struct event *held;
 };
 
 static inline struct box *box_of(struct daemon_sandbox *sandbox)
@@ -154,6 +156,12 @@ void box_ask(struct box *box, const void *payload, int fd,
 	     const struct waiter *waiter);
 struct waiter *box_wait(struct box *box, enum msg_type type,
 			daemon_done_fn *done, void *arg);
+
+/* --- daemon_command.c */
+/* From now on it ends with the process spec.holder, if it has one. 0 or -errno:
+ * -ESRCH, that is gone. */
+int box_hold(struct box *box);
+void box_let_go(struct box *box);
 
 /* --- daemon_end.c */
 /* Is it to be removed, and nothing of it goes on any more? */

@@ -159,11 +159,12 @@ static int take_message(struct keeper *keeper)
 		return 0;
 	if (got <= 0)
 		return got < 0 ? got : -EPIPE;
+	const bool known =
+		msg.type >= MSG_KEEP_READY && msg.type <= MSG_KEEP_ENDED;
+	if (known)
+		keeper->calls->message(keeper->arg, &msg);
 	close_fd(&msg.fd);
-	if (msg.type < MSG_KEEP_READY || msg.type > MSG_KEEP_ENDED)
-		return -EBADMSG;
-	keeper->calls->message(keeper->arg, &msg);
-	return 1;
+	return known ? 1 : -EBADMSG;
 }
 
 static void on_said(evutil_socket_t fd, short what, void *arg)

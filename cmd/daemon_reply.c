@@ -5,6 +5,10 @@
 #include "cmd/daemon_reply.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "audit/log_dir.h"
 #include "base/cleanup.h"
@@ -23,6 +27,9 @@ static const char *const held_words[] = {
 	[BOUNDARY_RESTORED] = "restored",
 	[BOUNDARY_BROKEN] = "broken",
 };
+
+/* More than summary_print() makes of a full tally. */
+#define SUMMARY_MAX (2 << 20)
 
 void reply_ip(struct json *j, const char *key, const struct ip *ip)
 {
@@ -102,10 +109,33 @@ void reply_sandbox(struct json *j, const struct daemon_sandbox *s)
 	if (s->spec.ends_s)
 		json_int(j, "ends", s->spec.ends_s);
 	json_bool(j, "docker", s->spec.docker);
+	json_bool(j, "temporary", s->spec.holder != 0);
 	put_policy(j, s);
 	reply_publish(j, s);
 	put_counts(j, &s->counts);
 	json_close(j, '}');
+}
+
+size_t reply_removed_max(const struct daemon_sandbox *s)
+{
+	struct stat st;
+
+	if (s->summary < 0 || fstat(s->summary, &st) < 0 || st.st_size <= 0 ||
+	    st.st_size > SUMMARY_MAX)
+		return REPLY_SANDBOX_MAX;
+	return REPLY_SANDBOX_MAX + (size_t)st.st_size;
+}
+
+/* As its keeper says it: what is wrong there is its own sandbox's loss. */
+static void put_summary(struct json *j, const struct daemon_sandbox *s)
+{
+	const size_t len = reply_removed_max(s) - REPLY_SANDBOX_MAX;
+	AUTO_FREE char *text = malloc(len + 1);
+
+	if (!len || !text || pread(s->summary, text, len, 0) != (ssize_t)len)
+		return;
+	text[len] = '\0';
+	json_members(j, text);
 }
 
 void reply_removed(struct json *j, const struct daemon_sandbox *s)
@@ -123,6 +153,7 @@ void reply_removed(struct json *j, const struct daemon_sandbox *s)
 	json_text(j, "receipt", receipt);
 	json_text(j, "held", held_words[s->ended.held]);
 	json_bool(j, "whole", s->ended.whole);
+	put_summary(j, s);
 	json_close(j, '}');
 }
 

@@ -18,6 +18,8 @@ void reply_publish(struct json *j, const struct daemon_sandbox *sandbox);
 void reply_sandbox(struct json *j, const struct daemon_sandbox *sandbox);
 /* What daemon_remove() came to. */
 void reply_removed(struct json *j, const struct daemon_sandbox *sandbox);
+/* So much room that takes. */
+size_t reply_removed_max(const struct daemon_sandbox *sandbox);
 /* {"error":..., "hint":...} */
 void reply_error(struct json *j, const char *error, const char *hint);
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/base64.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "policy/words.h"
@@ -102,47 +103,6 @@ static int take_policy(struct reader *r, const json_t *value)
 			  json_string_value(value), json_string_length(value));
 }
 
-static int digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* RFC 4648, with its padding, and bits that are left over 0: there is one text
- * for each value. False if it is not that. @out has room for len / 4 * 3. */
-static bool decode(const char *text, size_t len, uint8_t *out, size_t *ret_len)
-{
-	size_t n = 0, pad = 0;
-
-	if (len % 4)
-		return false;
-	while (pad < 2 && pad < len && text[len - 1 - pad] == '=')
-		pad++;
-	for (size_t i = 0; i < len; i += 4) {
-		size_t valid = i + 4 == len ? 4 - pad : 4;
-		uint32_t bits = 0;
-
-		for (size_t k = 0; k < 4; k++) {
-			int d = k < valid ? digit(text[i + k]) : 0;
-
-			if (d < 0)
-				return false;
-			bits = bits << 6 | (uint32_t)d;
-		}
-		if ((valid < 4 && bits & 0xff) || (valid < 3 && bits & 0xffff))
-			return false;
-		for (size_t k = 0; k + 1 < valid; k++)
-			out[n++] = (uint8_t)(bits >> (16 - 8 * k));
-	}
-	*ret_len = n;
-	return true;
-}
-
 static int take_bundle(struct reader *r, const json_t *value)
 {
 	struct request *request = r->request;
@@ -162,7 +122,8 @@ static int take_bundle(struct reader *r, const json_t *value)
 	request->bundle.data = malloc(len / 4 * 3 + 1);
 	if (!request->bundle.data)
 		return -ENOMEM;
-	if (!decode(text, len, request->bundle.data, &request->bundle.len))
+	if (base64_decode(text, len, request->bundle.data, len / 4 * 3,
+			  &request->bundle.len))
 		return fault(r->err, "the standard alphabet, padded with '='",
 			     "'bundle' is not base64");
 	return 0;
@@ -179,6 +140,51 @@ static int take_timeout(struct reader *r, const json_t *value)
 			     TIMEOUT_MAX_S);
 	r->request->timeout_s = (uint32_t)s;
 	return 0;
+}
+
+static int take_temporary(struct reader *r, const json_t *value)
+{
+	if (!json_is_boolean(value))
+		return fault(r->err, "", "'temporary' is true or false");
+	r->request->temporary = json_is_true(value);
+	return 0;
+}
+
+static int take_command(struct reader *r, const json_t *value)
+{
+	int ret = copy(r->err, "command", value, r->request->command,
+		       sizeof(r->request->command));
+
+	text_clean(r->request->command);
+	return ret;
+}
+
+static int take_status(struct reader *r, const json_t *value)
+{
+	json_int_t n = json_integer_value(value);
+
+	if (!json_is_integer(value) || n < 0 || n > UINT8_MAX)
+		return fault(r->err, "", "'status' is a number from 0 to 255");
+	r->request->status = (uint8_t)n;
+	return 0;
+}
+
+static int take_ended(struct reader *r, const json_t *value)
+{
+	static const char *const words[] = { [ENDED_EXIT] = "exit",
+					     [ENDED_TIMEOUT] = "timeout",
+					     [ENDED_SIGNAL] = "signal",
+					     [ENDED_FAILED] = "failed" };
+	const char *text = json_string_value(value);
+
+	for (size_t i = 0; text && i < ARRAY_SIZE(words); i++) {
+		if (strcmp(words[i], text) != 0)
+			continue;
+		r->request->ended = (enum ended_by)i;
+		return 0;
+	}
+	return fault(r->err, "exit, timeout, signal or failed",
+		     "'ended' is none of the words for that");
 }
 
 static struct daemon_publish *publish_of(struct reader *r)
@@ -236,12 +242,18 @@ static const struct key create_keys[] = {
 	{ "policy_text", take_policy_text },
 	{ "timeout_s", take_timeout },
 	{ "publish", take_publish },
+	{ "temporary", take_temporary },
 };
 static const struct key policy_keys[] = {
 	{ "policy", take_policy },
 	{ "bundle", take_bundle },
 	{ "policy_name", take_policy_name },
 	{ "policy_text", take_policy_text },
+};
+static const struct key exec_keys[] = { { "command", take_command } };
+static const struct key end_keys[] = {
+	{ "status", take_status },
+	{ "ended", take_ended },
 };
 static const struct key publish_keys[] = {
 	{ "address", take_address },
@@ -365,12 +377,25 @@ static bool has_too_many_values(const char *body, size_t len)
 	return n > VALUES_MAX;
 }
 
+static int take_exec(struct reader *r, json_t *root)
+{
+	int ret = take_object(r, root, exec_keys, ARRAY_SIZE(exec_keys));
+
+	if (ret == 0 && !*r->request->command)
+		return fault(r->err, "", "'command' is missing");
+	return ret;
+}
+
 static int take_root(struct reader *r, enum request_kind kind, json_t *root)
 {
 	int ret;
 
 	if (kind == REQUEST_PUBLISH)
 		return take_one_publish(r, root);
+	if (kind == REQUEST_EXEC)
+		return take_exec(r, root);
+	if (kind == REQUEST_END)
+		return take_object(r, root, end_keys, ARRAY_SIZE(end_keys));
 	ret = check_policy(r, root);
 	if (ret < 0)
 		return ret;

@@ -20,6 +20,8 @@ enum request_kind {
 	REQUEST_CREATE,
 	REQUEST_POLICY,
 	REQUEST_PUBLISH,
+	REQUEST_EXEC,
+	REQUEST_END,
 };
 
 struct request {
@@ -31,8 +33,12 @@ struct request {
 	struct policy_error bundle_why;
 	char policy_name[64], policy_text[512];
 	uint32_t timeout_s; /* 0: none */
+	bool temporary;	    /* it ends with the process that asks */
 	struct daemon_publish publish[DAEMON_PUBLISH_MAX];
-	size_t publishes; /* REQUEST_PUBLISH: 1 */
+	size_t publishes;	    /* REQUEST_PUBLISH: 1 */
+	char command[MSG_EXEC_MAX]; /* REQUEST_EXEC; never "" */
+	uint8_t status;		    /* REQUEST_END */
+	enum ended_by ended;	    /* the same */
 };
 
 struct request_error {

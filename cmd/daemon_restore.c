@@ -53,9 +53,15 @@ static void take_up(struct daemon *daemon, const char *name)
 	next = box->sandbox.next;
 	box->sandbox = was;
 	box->sandbox.next = next;
+	box->sandbox.summary = -1;
 	box->sandbox.state = SANDBOX_STARTING;
 	box->served = box->queued = true;
 	box_set_wall(box);
+	if (box_hold(box)) {
+		log_warn("%s: its run is gone, and so is it", name);
+		box->sandbox.status = DAEMON_STATUS_KILLED;
+		daemon_remove(daemon, &box->sandbox, ENDED_SIGNAL, NULL, NULL);
+	}
 }
 
 /* Names of namespaces that no state has. */

@@ -88,6 +88,8 @@ struct box *box_new(struct daemon *daemon)
 	box->last = &box->waiters;
 	box->killer = box->killer_fd = box->maker_sock = box->ns = -1;
 	box->policy = (struct box_policy){ .fd = -1, .leases = -1 };
+	box->holder = -1;
+	box->sandbox.summary = -1;
 	box->limit = evtimer_new(daemon->base, on_limit, box);
 	box->wall = evtimer_new(daemon->base, on_wall, box);
 	*daemon->last = &box->sandbox;
@@ -125,6 +127,7 @@ void box_free(struct box *box)
 	box_drop_killer(box);
 	box_drop_maker(box);
 	box_drop_policy(&box->policy);
+	box_let_go(box);
 	box_drop_waiters(box, -ECANCELED, why);
 	if (box->created)
 		box->created(box->created_arg, &box->sandbox,
@@ -267,6 +270,12 @@ int daemon_create(struct daemon *daemon, const struct daemon_spec *spec,
 		return -ENOMEM;
 	fill(box, spec);
 	err = place_namespaces(box);
+	if (!err) {
+		err = box_hold(box);
+		if (err)
+			snprintf(reterr, cap, "the process that it is for: %s",
+				 strerror(-err));
+	}
 	if (!err)
 		err = box_make(box, bundle, reterr, cap);
 	if (err) {

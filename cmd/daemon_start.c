@@ -13,6 +13,7 @@
  * minute are enough.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,6 +58,8 @@ static void describe(const struct box *box, bool own,
 		.look_s = daemon_look_s(box->daemon),
 		.tables = spec->docker,
 		.quiet = true,
+		.summary = spec->holder != 0,
+		.reader = spec->docker ? 0 : spec->uid,
 	};
 	snprintf(start->name, sizeof(start->name), "%s", spec->name);
 	snprintf(start->boundary, sizeof(start->boundary), "%s",
@@ -276,6 +279,8 @@ static void settle(struct box *box, struct waiter *waiter)
 {
 	struct daemon_sandbox *s = &box->sandbox;
 
+	if (waiter->type == MSG_KEEP_EXEC)
+		return;
 	if (waiter->type == MSG_KEEP_POLICY) {
 		memcpy(s->spec.policy_text, waiter->text,
 		       sizeof(s->spec.policy_text));
@@ -324,6 +329,10 @@ static void on_message(void *arg, const struct msg *msg)
 		return;
 	case MSG_KEEP_COUNTS:
 		box->sandbox.counts = msg->keep_counts;
+		return;
+	case MSG_KEEP_SUMMARY:
+		close_fd(&box->sandbox.summary);
+		box->sandbox.summary = fcntl(msg->fd, F_DUPFD_CLOEXEC, 0);
 		return;
 	case MSG_KEEP_FAILED:
 		memcpy(box->sandbox.why, msg->keep_failed.text,

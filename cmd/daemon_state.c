@@ -207,6 +207,8 @@ static int put_state(int dir, const struct daemon_sandbox *s)
 	json_text(&j, "ifname", s->spec.ifname);
 	json_int(&j, "ends", s->spec.ends_s);
 	json_int(&j, "made", s->made_s);
+	json_int(&j, "holder", s->spec.holder);
+	json_uint(&j, "holder_id", s->spec.holder_id);
 	json_text(&j, "command", s->spec.command);
 	json_text(&j, "policy_text", s->spec.policy_text);
 	json_text(&j, "policy_name", s->spec.policy_name);
@@ -282,6 +284,21 @@ static bool get_publish(const json_t *root, struct daemon_sandbox *s)
 	return true;
 }
 
+/* One that stays has none. */
+static bool get_holder(const json_t *root, struct daemon_spec *spec)
+{
+	int64_t pid, id;
+
+	if (!json_object_get(root, "holder"))
+		return true;
+	if (!get_int(root, "holder", INT32_MAX, &pid) ||
+	    !get_int(root, "holder_id", INT64_MAX, &id))
+		return false;
+	spec->holder = (pid_t)pid;
+	spec->holder_id = (uint64_t)id;
+	return true;
+}
+
 static bool get_state(const json_t *root, struct daemon_sandbox *s)
 {
 	struct daemon_spec *spec = &s->spec;
@@ -301,7 +318,7 @@ static bool get_state(const json_t *root, struct daemon_sandbox *s)
 			     ? KEEP_LINK_JOIN
 			     : KEEP_LINK_OWN;
 	spec->docker = json_is_true(json_object_get(root, "docker"));
-	return GET_TEXT(root, "name", spec->name) &&
+	return get_holder(root, spec) && GET_TEXT(root, "name", spec->name) &&
 	       get_ip(root, "ip", &spec->ip) &&
 	       get_ip(root, "gateway", &spec->gateway) &&
 	       GET_TEXT(root, "ifname", spec->ifname) &&

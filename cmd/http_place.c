@@ -138,6 +138,18 @@ static void on_bytes(struct evbuffer *buffer,
 		hang_up(place);
 }
 
+/* What was sent already could still be read, and be done for nobody. Nothing
+ * more comes after that, so this ends. */
+static void refuse(struct place *place)
+{
+	const int fd = bufferevent_getfd(place->bev);
+	char unread[4096];
+
+	hang_up(place);
+	while (recv(fd, unread, sizeof(unread), MSG_DONTWAIT) > 0)
+		;
+}
+
 /* Runs before anything is read: what is active goes before what is ready. */
 static void on_new(evutil_socket_t fd, short what, void *arg)
 {
@@ -150,7 +162,7 @@ static void on_new(evutil_socket_t fd, short what, void *arg)
 	fd = bufferevent_getfd(place->bev);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &place->peer, &len) < 0) {
 		place->peer.uid = (uid_t)-1;
-		hang_up(place);
+		refuse(place);
 		return;
 	}
 	sum(place, &places, &bytes);
@@ -159,7 +171,7 @@ static void on_new(evutil_socket_t fd, short what, void *arg)
 	     others_than_root(place->server) +
 			     place->server->limits.root_connections >
 		     place->server->limits.connections))
-		hang_up(place);
+		refuse(place);
 }
 
 static struct place *find_free(struct http_server *server)

@@ -100,6 +100,7 @@ static void open_session(struct keeper *k)
 	o->log_dir = *start->log_dir ? start->log_dir : NULL;
 	o->key = *start->key ? start->key : NULL;
 	o->quiet = start->quiet;
+	o->log_reader = start->reader;
 	o->policy.allows = true; /* nobody is to be told about --allow */
 	session_open(o, &k->session);
 	if (*start->policy_text)
@@ -268,6 +269,8 @@ static struct msg_keep_ended finish(struct keeper *k)
 	if (err)
 		log_err("the log may be incomplete: %s: %s", k->session.log,
 			strerror(-err));
+	if (k->start.summary)
+		keeper_say_summary(k, end.tallied ? &tally : NULL, &end);
 	return (struct msg_keep_ended){ .held = (uint8_t)end.held,
 					.receipt = end.receipt,
 					.whole = !err && end.tallied };

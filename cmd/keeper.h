@@ -5,6 +5,7 @@
  *
  *	keeper.c	 from the first message to the last
  *	keeper_talk.c	 what the daemon asks for while the sandbox lives
+ *	keeper_summary.c what it came to, for `sallyport run`
  *	keeper_leases.c	 the file that outlives it
  */
 #ifndef CMD_KEEPER_H
@@ -17,6 +18,7 @@
 
 struct event;
 struct event_base;
+struct tally;
 
 struct keeper {
 	struct msg_keep_start start;
@@ -45,6 +47,9 @@ void keeper_on_daemon(int fd, short what, void *keeper);
 void keeper_on_sums(void *keeper, const struct msg_ledger_sums *sums);
 /* Says @type; a daemon that does not listen is gone. */
 void keeper_say(struct keeper *keeper, enum msg_type type, const void *payload);
+/* What the session came to, as its user reads it; @tally may be NULL. */
+void keeper_say_summary(struct keeper *keeper, const struct tally *tally,
+			const struct warden_end *end);
 /* Leaves the loop; the first word counts. */
 void keeper_end(struct keeper *keeper, enum ended_by ended, int status,
 		const char *why);

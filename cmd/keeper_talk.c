@@ -132,6 +132,28 @@ static void take_forward(struct keeper *k, const struct msg_keep_forward *msg,
 	keeper_say(k, MSG_KEEP_DONE, &done);
 }
 
+/* --- commands ------------------------------------------------------------ */
+
+/* Its words are the user's; that there is one, and whose, is the daemon's. */
+static void take_exec(struct keeper *k, const struct msg_keep_exec *msg)
+{
+	struct msg_keep_done done = { 0 };
+	char detail[sizeof(msg->command) + 32];
+	struct audit_event event = { .kind = EVENT_EXEC,
+				     .sandbox = WARDEN_SANDBOX_ID,
+				     .verdict = { .allow = true },
+				     .src_ip = k->gateway.link.ip,
+				     .detail = detail };
+
+	snprintf(detail, sizeof(detail), "uid %u: %s", msg->uid, msg->command);
+	done.status = warden_record(&k->warden, &event);
+	if (done.status)
+		snprintf(done.text, sizeof(done.text),
+			 "the ledger does not take the record of a command: %s",
+			 strerror(-done.status));
+	keeper_say(k, MSG_KEEP_DONE, &done);
+}
+
 /* --- counts -------------------------------------------------------------- */
 
 static void ask_counts(struct keeper *k)
@@ -180,6 +202,19 @@ static const char *const ended_text[] = {
 	[ENDED_FAILED] = "the daemon gave it up",
 };
 
+/* One that is for a single command ends with that, unless it is the daemon that
+ * ends. */
+static void take_end(struct keeper *k, const struct msg_keep_end *end)
+{
+	const char *why = ended_text[end->ended];
+
+	if (k->start.summary && end->ended == ENDED_EXIT)
+		why = "its command ended";
+	else if (end->ended == ENDED_SIGNAL && end->status)
+		why = "its run was killed";
+	keeper_end(k, (enum ended_by)end->ended, end->status, why);
+}
+
 static void obey(struct keeper *k, struct msg *msg)
 {
 	switch (msg->type) {
@@ -192,14 +227,15 @@ static void obey(struct keeper *k, struct msg *msg)
 	case MSG_KEEP_FORWARD:
 		take_forward(k, &msg->keep_forward, &msg->fd);
 		break;
+	case MSG_KEEP_EXEC:
+		take_exec(k, &msg->keep_exec);
+		break;
 	case MSG_KEEP_STATS:
 		boundary_look_every(&k->warden, msg->keep_stats.look_s);
 		ask_counts(k);
 		break;
 	case MSG_KEEP_END:
-		keeper_end(k, (enum ended_by)msg->keep_end.ended,
-			   msg->keep_end.status,
-			   ended_text[msg->keep_end.ended]);
+		take_end(k, &msg->keep_end);
 		break;
 	default:
 		keeper_end(k, ENDED_FAILED, EXIT_SALLYPORT,

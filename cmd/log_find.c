@@ -16,6 +16,7 @@
 #include "audit/observed.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cmd/client_log.h"
 #include "cmd/command.h"
 #include "cmd/session.h"
 #include "policy/words.h"
@@ -96,19 +97,39 @@ static void consider(struct newest *newest, const char *home, const char *id,
 	newest->changed = st.st_mtim;
 }
 
-static bool find_newest(const char *home, const char *name,
-			char ret_path[PATH_MAX])
+static void consider_all(struct newest *newest, const char *home,
+			 const char *name)
 {
-	struct newest newest = { .path = "" };
 	const struct dirent *entry;
 	DIR *dir = opendir(home);
 
 	while (dir && (entry = readdir(dir)))
-		consider(&newest, home, entry->d_name, name);
+		consider(newest, home, entry->d_name, name);
 	if (dir)
 		closedir(dir);
+}
+
+static bool find_newest(const char *home, const char *name,
+			char ret_path[PATH_MAX])
+{
+	struct newest newest = { .path = "" };
+	char linked[PATH_MAX];
+
+	consider_all(&newest, home, name);
+	if (join(linked, home, CLIENT_LOG_DIR))
+		consider_all(&newest, linked, name);
 	snprintf(ret_path, PATH_MAX, "%s", newest.path);
 	return *newest.path;
+}
+
+static bool is_session(const char *home, const char *id,
+		       char ret_path[PATH_MAX])
+{
+	char dir[PATH_MAX];
+	struct stat st;
+
+	return join(dir, home, id) && join(ret_path, dir, LOG_DIR_RECORDS) &&
+	       stat(ret_path, &st) == 0;
 }
 
 bool log_find(const char *what, char ret_path[PATH_MAX])
@@ -131,8 +152,10 @@ bool log_find(const char *what, char ret_path[PATH_MAX])
 		die(EXIT_SALLYPORT, "%s: %s", what, strerror(errno));
 	if (!session_home(home, sizeof(home)))
 		die(EXIT_SALLYPORT, "there is no HOME: say which log");
-	if (what && is_id(what) && join(dir, home, what) &&
-	    join(ret_path, dir, LOG_DIR_RECORDS) && stat(ret_path, &st) == 0)
+	if (what && is_id(what) &&
+	    (is_session(home, what, ret_path) ||
+	     (join(dir, home, CLIENT_LOG_DIR) &&
+	      is_session(dir, what, ret_path))))
 		return true;
 	if (find_newest(home, what, ret_path))
 		return true;

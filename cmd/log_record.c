@@ -53,6 +53,7 @@ static enum log_kind kind_of(enum event_kind kind)
 		return LOG_KIND_POLICY;
 	case EVENT_SESSION_OPEN:
 	case EVENT_SESSION_CLOSE:
+	case EVENT_EXEC:
 		return LOG_KIND_SESSION;
 	default:
 		return LOG_KIND_FLOW;

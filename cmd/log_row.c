@@ -115,6 +115,7 @@ static const char *what_cell(const struct log_record *record)
 		[EVENT_FINDING] = "finding",
 		[EVENT_POLICY] = "policy",
 		[EVENT_RULESET] = "ruleset",
+		[EVENT_EXEC] = "exec",
 	};
 
 	static const char *const host_words[HOSTLOG_EVENT_COUNT] = {

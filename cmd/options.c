@@ -36,6 +36,7 @@ enum option_code {
 	OPT_FOREGROUND,
 	OPT_UPSTREAM,
 	OPT_INBOUND,
+	OPT_NO_DAEMON,
 };
 
 #define COMMON_OPTIONS                                               \
@@ -55,6 +56,7 @@ static const struct option run_options[] = {
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "user", required_argument, NULL, OPT_USER },
 	{ "publish", required_argument, NULL, OPT_PUBLISH },
+	{ "no-daemon", no_argument, NULL, OPT_NO_DAEMON },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -108,7 +110,11 @@ static const char run_more[] =
 	"                    the server has to listen on 0.0.0.0 or eth0's "
 	"address, as\n"
 	"                    127.0.0.1 in the sandbox is the sandbox's "
-	"alone; may be repeated\n\n"
+	"alone; may be repeated\n"
+	"  --no-daemon       no sandbox of the daemon, also where one lets this "
+	"user in;\n"
+	"                    so it is with --log, --key, and "
+	"$SALLYPORT_NO_DAEMON=1 too\n\n"
 	"Signals go to COMMAND, SIGHUP too; `sallyport reload` makes it read "
 	"the policy\nagain.\n\n"
 	"Exit status: COMMAND's own; 124 on timeout; 125 if sallyport failed; "
@@ -332,6 +338,9 @@ static void apply(enum options_for which, struct options *o, int code)
 		break;
 	case OPT_FOREGROUND:
 		o->foreground = true;
+		break;
+	case OPT_NO_DAEMON:
+		o->no_daemon = true;
 		break;
 	case OPT_HELP:
 		help(which);

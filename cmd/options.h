@@ -6,6 +6,7 @@
 #define CMD_OPTIONS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/addr.h"
 #include "cmd/bounds.h"
@@ -27,6 +28,8 @@ struct options {
 	struct policy_choice policy;
 	struct bundle bundle; /* of it, as read at the start */
 	const char *log_dir, *key, *name, *user;
+	uid_t log_reader; /* who may read it too; 0: nobody. Of a keeper */
+	bool no_daemon;	  /* run */
 	bool quiet, json, verbose;
 	unsigned timeout_ms;  /* 0: none */
 	char **argv;	      /* run: the command */

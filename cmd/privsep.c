@@ -158,7 +158,8 @@ static bool keep_start_ok(const struct msg *msg)
 	       start->link <= KEEP_LINK_JOIN && TEXT_OK(start->ifname) &&
 	       ip_ok(&start->ip) && start->ip.len == 4 &&
 	       ip_ok(&start->gateway) && start->gateway.len == 4 &&
-	       start->bits <= 32 && start->tables <= 1 && start->quiet <= 1;
+	       start->bits <= 32 && start->tables <= 1 && start->quiet <= 1 &&
+	       start->summary <= 1;
 }
 
 static bool keep_forward_ok(const struct msg *msg)
@@ -169,6 +170,11 @@ static bool keep_forward_ok(const struct msg *msg)
 static bool keep_end_ok(const struct msg *msg)
 {
 	return msg->keep_end.ended <= ENDED_FAILED;
+}
+
+static bool keep_exec_ok(const struct msg *msg)
+{
+	return TEXT_OK(msg->keep_exec.command);
 }
 
 static bool keep_ready_ok(const struct msg *msg)
@@ -287,6 +293,8 @@ static const struct msg_spec {
 	[MSG_KEEP_STATS] = { true, false, sizeof(struct msg_keep_stats), NULL },
 	[MSG_KEEP_END] = { true, false, sizeof(struct msg_keep_end),
 			   keep_end_ok },
+	[MSG_KEEP_EXEC] = { true, false, sizeof(struct msg_keep_exec),
+			    keep_exec_ok },
 	[MSG_KEEP_READY] = { true, false, sizeof(struct msg_keep_ready),
 			     keep_ready_ok },
 	[MSG_KEEP_DONE] = { true, false, sizeof(struct msg_keep_done),
@@ -295,6 +303,7 @@ static const struct msg_spec {
 			      keep_counts_ok },
 	[MSG_KEEP_FAILED] = { true, false, sizeof(struct msg_keep_failed),
 			      keep_failed_ok },
+	[MSG_KEEP_SUMMARY] = { true, true, 0, NULL },
 	[MSG_KEEP_ENDED] = { true, false, sizeof(struct msg_keep_ended),
 			     keep_ended_ok },
 };

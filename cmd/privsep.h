@@ -63,13 +63,16 @@ enum msg_type {
 	MSG_KEEP_FORWARD, /* struct msg_keep_forward; fd: a listening socket */
 	MSG_KEEP_STATS,	  /* struct msg_keep_stats; its answer is COUNTS */
 	MSG_KEEP_END,	  /* struct msg_keep_end */
+	MSG_KEEP_EXEC,	  /* struct msg_keep_exec: a record of it */
 	/* keeper -> daemon */
-	MSG_KEEP_READY,	 /* struct msg_keep_ready: to GO */
-	MSG_KEEP_DONE,	 /* struct msg_keep_done: to NETNS after GO, POLICY,
-			    FORWARD, in the order they came */
-	MSG_KEEP_COUNTS, /* struct msg_keep_counts: to STATS */
-	MSG_KEEP_FAILED, /* struct msg_keep_failed: it is about to end */
-	MSG_KEEP_ENDED,	 /* struct msg_keep_ended: the last word */
+	MSG_KEEP_READY,	  /* struct msg_keep_ready: to GO */
+	MSG_KEEP_DONE,	  /* struct msg_keep_done: to NETNS after GO, POLICY,
+			     FORWARD, EXEC, in the order they came */
+	MSG_KEEP_COUNTS,  /* struct msg_keep_counts: to STATS */
+	MSG_KEEP_FAILED,  /* struct msg_keep_failed: it is about to end */
+	MSG_KEEP_SUMMARY, /* fd: what it came to, members of JSON; before ENDED
+			   */
+	MSG_KEEP_ENDED,	  /* struct msg_keep_ended: the last word */
 	/* warden -> ledger, at any time, and its answer */
 	MSG_LEDGER_SUMS,
 	MSG_LEDGER_ATTACKS,  /* struct attacks: what `prove` found; no answer */
@@ -261,6 +264,8 @@ struct msg_keep_start {
 	uint32_t look_s; /* how often the boundary is looked at */
 	uint8_t tables;	 /* the namespace gets firewall/lock.h's tables */
 	uint8_t quiet;
+	uint8_t summary; /* MSG_KEEP_SUMMARY is wanted */
+	uint32_t reader; /* uid that may read the log; 0: root alone */
 };
 
 struct msg_keep_forward {
@@ -275,6 +280,13 @@ struct msg_keep_stats {
 struct msg_keep_end {
 	uint8_t ended; /* enum ended_by */
 	int32_t status;
+};
+
+#define MSG_EXEC_MAX 512
+
+struct msg_keep_exec {
+	uint32_t uid;
+	char command[MSG_EXEC_MAX]; /* as its user says, for people */
 };
 
 struct msg_keep_ready {
@@ -336,6 +348,7 @@ struct msg {
 		struct msg_keep_forward keep_forward;
 		struct msg_keep_stats keep_stats;
 		struct msg_keep_end keep_end;
+		struct msg_keep_exec keep_exec;
 		struct msg_keep_ready keep_ready;
 		struct msg_keep_done keep_done;
 		struct msg_keep_counts keep_counts;

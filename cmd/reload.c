@@ -63,8 +63,20 @@ static void complain(struct reload *reload, const char *why)
 {
 	char text[sizeof(((struct policy_error *)NULL)->text) + 64];
 
+	if (!reload->warden)
+		return;
 	snprintf(text, sizeof(text), "the policy was not reloaded: %s", why);
 	warden_finding(reload->warden, text);
+}
+
+static int put_in_force(struct reload *reload, const struct bundle *bundle,
+			struct policy *policy, struct policy_error *reterr)
+{
+	if (!reload->warden)
+		return reload->apply(reload->arg, bundle, reterr->text,
+				     sizeof(reterr->text));
+	return warden_reload(reload->warden, bundle, policy, reterr->text,
+			     sizeof(reterr->text));
 }
 
 int reload_now(struct reload *reload, struct policy_error *reterr)
@@ -77,8 +89,7 @@ int reload_now(struct reload *reload, struct policy_error *reterr)
 	*reterr = (struct policy_error){ 0 };
 	err = build(reload, &bundle, &policy, reterr);
 	if (!err)
-		err = warden_reload(reload->warden, &bundle, policy,
-				    reterr->text, sizeof(reterr->text));
+		err = put_in_force(reload, &bundle, policy, reterr);
 	if (err) {
 		/* A ledger that took no record takes this one no sooner. */
 		if (err != -EIO)

@@ -10,6 +10,7 @@
 #define CMD_RELOAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "policy/bundle.h"
 
@@ -23,10 +24,14 @@ struct reload {
 	/* Set by the caller. */
 	struct options *options;
 	struct session *session;
-	struct warden *warden;
-	const char *what; /* "run", "serve" */
+	struct warden *warden; /* NULL: .apply does it */
+	const char *what;      /* "run", "serve" */
 	/* NULL, or: could what is sandboxed write to this file? */
 	bool (*exposed)(void *arg, const char *path);
+	/* Without a warden: puts @bundle in force. 0, or -errno and a sentence.
+	 */
+	int (*apply)(void *arg, const struct bundle *bundle, char *reterr,
+		     size_t cap);
 	void *arg;
 
 	/* Its own. */

@@ -110,9 +110,11 @@ static void parse(int argc, char **argv, struct options *ret)
 static void add(struct report *report, const char *path,
 		const struct options *options, bool one_of_many)
 {
-	const struct verify_command *verify = &options->verify;
-	int r = report_add_log(report, path,
-			       verify->has_vkey ? &verify->vkey : NULL);
+	struct verify_command verify = options->verify;
+	int r;
+
+	verify_options_key_of(&verify, path);
+	r = report_add_log(report, path, verify.has_vkey ? &verify.vkey : NULL);
 
 	if (r == -ENOSPC)
 		die(EXIT_SALLYPORT, "more than %d sessions: say which",

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cmd/client_call.h"
+#include "cmd/client_log.h"
 #include "cmd/client_options.h"
 #include "cmd/client_policy.h"
 #include "cmd/command.h"
@@ -60,6 +61,7 @@ static int remove_one(const char *socket, const char *name, bool json)
 		client_complain(name, answer, status);
 	} else {
 		client_policy_forget(name);
+		client_log_note(answer);
 		if (json)
 			client_print_json(answer);
 		else

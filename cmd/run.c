@@ -24,6 +24,7 @@
 #include "cmd/options.h"
 #include "cmd/reload.h"
 #include "cmd/run.h"
+#include "cmd/run_daemon.h"
 #include "cmd/run_limits.h"
 #include "cmd/run_view.h"
 #include "cmd/session.h"
@@ -318,5 +319,7 @@ int run_main(int argc, char **argv)
 
 	log_init("sallyport", LOG_LEVEL_WARN);
 	options_parse(OPTIONS_RUN, argc, argv, &options);
+	if (run_daemon_serves(&options))
+		return run_daemon(&options);
 	return run_session(&options, NULL);
 }

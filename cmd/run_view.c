@@ -298,6 +298,8 @@ void run_view_choose(struct run_view *view, const struct options *options,
 		run_view_hide(view, session->home);
 	}
 	view->uid = spec->uid;
+	/* Of a daemon; and our user may read his there. */
+	run_view_hide(view, SESSION_HOME_ROOT);
 	hide_config(view);
 	run_view_hide(view, "/etc/sallyport");
 	hide_key(view, options, session);

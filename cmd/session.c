@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cmd/command.h"
+#include "cmd/log_reader.h"
 #include "launch/isolate.h"
 
 static void build_policy(const struct options *options, struct session *s)
@@ -111,7 +112,7 @@ bool session_home(char *buf, size_t cap)
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
 	if (session_root())
-		join(buf, cap, "/var/log", "sallyport");
+		snprintf(buf, cap, "%s", SESSION_HOME_ROOT);
 	else if (state && *state == '/')
 		join(buf, cap, state, "sallyport");
 	else if (home && *home == '/')
@@ -119,6 +120,18 @@ bool session_home(char *buf, size_t cap)
 	else
 		return false;
 	return true;
+}
+
+/* A log that its user can't read is one all the same. */
+static void let_read(const struct options *options, struct session *s)
+{
+	int err = options->log_reader ? log_reader_pass(s->home) : 0;
+
+	if (!err)
+		err = session_log_share(&s->files, options->log_reader);
+	if (err)
+		log_warn("%s: user %u can't be let read it: %s", s->dir,
+			 options->log_reader, strerror(-err));
 }
 
 static void open_log(const struct options *options, struct session *s)
@@ -151,16 +164,22 @@ static void open_log(const struct options *options, struct session *s)
 			     why, sizeof(why)))
 		die(EXIT_SALLYPORT,
 		    "%s\nSay where the log goes with --log DIR.", why);
+	let_read(options, s);
 	if (s->files.has_earlier && !options->quiet)
 		log_warn("%s: an earlier log is there, and is kept in %s",
 			 s->dir, s->files.kept);
 }
 
+void session_policy(const struct options *options, struct session *session)
+{
+	build_policy(options, session);
+	say_policy(options, session);
+}
+
 void session_open(const struct options *options, struct session *ret)
 {
 	*ret = (struct session){ .signing = { .fd = -1 } };
-	build_policy(options, ret);
-	say_policy(options, ret);
+	session_policy(options, ret);
 	make_id(ret);
 	snprintf(ret->name, sizeof(ret->name), "%s",
 		 options->name ? options->name : ret->id);

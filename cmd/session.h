@@ -27,11 +27,15 @@ struct session {
  * its log, and opens its key; dies with a message (EXIT_SALLYPORT) where that
  * can't be done. */
 void session_open(const struct options *options, struct session *ret);
+/* Its policy alone, with what there is to say of it; dies as well. */
+void session_policy(const struct options *options, struct session *session);
 void session_close(struct session *session);
 
 /* Are we real root: uid 0 with all uids mapped? Uid 0 of a small user namespace
  * is not: it is treated as the ordinary user it is. */
 bool session_root(void);
+/* session_home() of root. */
+#define SESSION_HOME_ROOT "/var/log/sallyport"
 
 /* Where sessions have their directories, unless --log says otherwise; false if
  * there is no HOME. */

@@ -20,6 +20,7 @@
 
 #include "audit/note.h"
 #include "base/cleanup.h"
+#include "cmd/log_reader.h"
 
 #define LOG_DIR_EARLIER_SCAN "earlier-%6u"
 #define EARLIER_MAX	     999999u
@@ -358,6 +359,21 @@ int session_log_open(const char *dir, bool durable, struct session_log *ret,
 	return r;
 }
 
+int session_log_share(struct session_log *log, uid_t reader)
+{
+	const int files[] = { log->records, log->checkpoints, log->vkey,
+			      log->receipt };
+	int r = 0;
+
+	if (!reader)
+		return 0;
+	log->reader = reader;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
+		r = log_reader_add(files[i], false, reader);
+	/* Last: until then nobody gets at any. */
+	return r < 0 ? r : log_reader_add(log->dir, true, reader);
+}
+
 int session_log_rotate(struct session_log *log, unsigned number)
 {
 	char name[LOG_DIR_NAME_MAX];
@@ -376,6 +392,8 @@ int session_log_rotate(struct session_log *log, unsigned number)
 		return r;
 	}
 	log->parts = number;
+	if (log->reader)
+		(void)log_reader_add(fd, false, log->reader);
 	/* Who finds one name after a crash finds both. */
 	if (fsync(log->dir) < 0 && errno != EINVAL) {
 		r = -errno;

@@ -20,6 +20,7 @@ struct session_log {
 	int dir;      /* locked */
 	/* New and empty, for the ledger; -1 once it has them. */
 	int records, checkpoints, vkey, receipt;
+	uid_t reader;	/* may read it, too; 0: nobody else */
 	unsigned parts; /* that are full */
 	bool has_earlier;
 	struct msg_ledger_earlier earlier;
@@ -31,6 +32,10 @@ struct session_log {
  * another session writes there. */
 int session_log_open(const char *dir, bool durable, struct session_log *ret,
 		     char *reterr, size_t cap);
+
+/* The user @reader may read all of it, too, parts to come included; 0: nobody.
+ * Before the ledger has its files. 0 or -errno. */
+int session_log_share(struct session_log *log, uid_t reader);
 
 /* The part that is written becomes number @number, which must be the next, and
  * a new one begins. Its file, or -errno: then all is as it was. */

@@ -23,8 +23,6 @@
 #include "cmd/session.h"
 #include "cmd/signing_child.h"
 
-#define ROOT_DIR "/etc/sallyport"
-
 static struct text text_of(const char *s)
 {
 	return (struct text){ s, strlen(s) };
@@ -49,7 +47,7 @@ bool signing_dir(char *buf, size_t cap)
 
 	/* HOME may still be that of who called sudo. */
 	if (session_root() && !(config && *config == '/'))
-		return snprintf(buf, cap, "%s", ROOT_DIR) < (int)cap;
+		return snprintf(buf, cap, "%s", SIGNING_DIR_ROOT) < (int)cap;
 	return policy_config_dir(buf, cap);
 }
 
@@ -90,7 +88,7 @@ int signing_mkdir(void)
 
 	if (!signing_dir(dir, sizeof(dir)))
 		return -ENOENT;
-	if (strcmp(dir, ROOT_DIR) != 0)
+	if (strcmp(dir, SIGNING_DIR_ROOT) != 0)
 		return make_in_home(dir);
 	/* Others verify with the public half. */
 	return mkdir(dir, 0755) < 0 && errno != EEXIST ? -errno : 0;

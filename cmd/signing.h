@@ -17,6 +17,8 @@
 
 #define SIGNING_KEY  "signing.key"
 #define SIGNING_VKEY "signing.vkey"
+/* signing_dir() of root. */
+#define SIGNING_DIR_ROOT "/etc/sallyport"
 
 /* Sessions sign as NAME/SESSION, which must be a name too. */
 #define SIGNING_NAME_MAX (VKEY_NAME_MAX - 64)

@@ -282,7 +282,10 @@ static void print_evidence(FILE *out, const struct tally *tally,
 	};
 
 	if (summary->boundary)
-		fprintf(out, "boundary: %s\n", held[summary->held]);
+		fprintf(out, "boundary: %s%s%s\n", held[summary->held],
+			summary->daemon ? "; it was the daemon's, sandbox "
+					: "",
+			summary->daemon ? summary->daemon : "");
 	if (summary->log && tally)
 		fprintf(out, "log: %s (%llu records)\n", summary->log,
 			(unsigned long long)tally->records);
@@ -381,6 +384,7 @@ static void json_evidence(struct json *j, const struct summary *summary)
 	char path[PATH_MAX + 32];
 
 	json_text(j, "boundary", held[summary->held]);
+	json_text(j, "daemon", summary->daemon);
 	if (!summary->receipt || !summary->dir)
 		return;
 	snprintf(path, sizeof(path), "%s/" LOG_DIR_RECEIPT, summary->dir);

@@ -16,6 +16,7 @@ struct tally;
 struct summary {
 	const char *policy;
 	const char *log, *dir; /* audit.jsonl, and what it is in */
+	const char *daemon;    /* the sandbox of a daemon that it was */
 	bool boundary;	       /* there was one of ours: */
 	enum boundary_held held;
 	bool receipt;

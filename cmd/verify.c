@@ -394,6 +394,7 @@ int verify_main(int argc, char **argv)
 		verify_find_home(&command, dir);
 	else
 		verify_find_log(command.log, dir);
+	verify_options_key_of(&command, dir);
 	stop_on_signals();
 	if (!verify_is_session(dir))
 		return verify_many(&command, dir);

@@ -34,6 +34,9 @@ struct verify_command {
 void verify_options_parse(int argc, char **argv, struct verify_command *ret);
 /* Fills in .vkey: --key, or signing.vkey of the configuration, or none. */
 void verify_options_key(struct verify_command *command);
+/* The same for the log at @path: what is root's, and we are not, was signed
+ * with root's key (a sandbox of the daemon). --key is --key. */
+void verify_options_key_of(struct verify_command *command, const char *path);
 
 /* The directory that is meant; die with a message (EXIT_SALLYPORT) if there is
  * none. A log of all sessions stands for the directory that it is in. */

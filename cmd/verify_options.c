@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "audit/key.h"
 #include "base/log.h"
@@ -177,6 +179,19 @@ static void read_key(struct verify_command *command, const char *path,
 	if (r < 0)
 		die(EXIT_SALLYPORT, "%s: %s", path, strerror(-r));
 	command->has_vkey = true;
+}
+
+void verify_options_key_of(struct verify_command *command, const char *log)
+{
+	static const char key[] = SIGNING_DIR_ROOT "/" SIGNING_VKEY;
+	struct stat st;
+
+	if (command->key || geteuid() == 0 || stat(log, &st) < 0 ||
+	    st.st_uid != 0)
+		return;
+	command->has_vkey = false;
+	command->key_from = key;
+	read_key(command, key, false);
 }
 
 void verify_options_key(struct verify_command *command)

@@ -27,6 +27,8 @@ static void check(enum request_kind kind, const struct request *request)
 {
 	demand(ENDS(request->name) && ENDS(request->policy_name) &&
 	       ENDS(request->policy_text));
+	demand(ENDS(request->command) && request->ended <= ENDED_FAILED);
+	demand(*request->command || kind != REQUEST_EXEC);
 	demand(*request->name || kind != REQUEST_CREATE);
 	demand(!request->has_bundle || !*request->policy_name);
 	demand(request->bundle.len <= REQUEST_BUNDLE_MAX);
@@ -45,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum request_kind kind;
 	int err;
 
-	if (!size || *data > REQUEST_PUBLISH)
+	if (!size || *data > REQUEST_END)
 		return 0;
 	kind = (enum request_kind) * data;
 	err = request_parse(kind, (const char *)data + 1, size - 1, &request,
