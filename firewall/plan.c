@@ -36,9 +36,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <libnftnl/chain.h>
-#include <libnftnl/object.h>
-#include <libnftnl/rule.h>
 #include <libnftnl/set.h>
 #include <linux/if_packet.h>
 #include <linux/netfilter.h>
@@ -47,6 +44,7 @@
 
 #include "base/cleanup.h"
 #include "firewall/expr.h"
+#include "firewall/table.h"
 
 #define CHAIN_PRE     "pre"
 #define CHAIN_REFUSE  "refuse"
@@ -70,6 +68,8 @@
 #define TCP_SYN	      0x02
 #define TCP_ACK	      0x10
 
+#define SET_FLOWS_ID 3
+
 /* nft's numbers of types, six bits each, so that it can list our sets. */
 #define TYPE_IFNAME  41u
 #define TYPE_ADDRESS 7u
@@ -86,45 +86,26 @@ const char *const plan_counter[PLAN_COUNTERS] = {
 
 /* The rules are written one after another. */
 struct writer {
-	struct plan *plan;
+	struct table *plan;
 	const struct ruleset_spec *spec;
-	struct expr_list at; /* the rule being written */
 };
-
-static void rule(struct writer *w, const char *chain)
-{
-	struct nftnl_rule *r = NULL;
-
-	if (w->plan->rules < PLAN_RULES)
-		r = nftnl_rule_alloc();
-	if (!r) {
-		w->at.failed = true;
-		return;
-	}
-	w->plan->rule[w->plan->rules++] = r;
-	w->at.rule = r;
-	nftnl_rule_set_u32(r, NFTNL_RULE_FAMILY, NFPROTO_INET);
-	if (nftnl_rule_set_str(r, NFTNL_RULE_TABLE, RULESET_TABLE) < 0 ||
-	    nftnl_rule_set_str(r, NFTNL_RULE_CHAIN, chain) < 0)
-		w->at.failed = true;
-}
 
 static void count_and_log(struct writer *w, size_t counter)
 {
-	expr_count(&w->at, plan_counter[counter]);
-	expr_log(&w->at, plan_counter[counter], w->spec->nflog_group, SNAPLEN);
+	expr_count(&w->plan->at, plan_counter[counter]);
+	expr_log(&w->plan->at, plan_counter[counter], w->spec->nflog_group, SNAPLEN);
 }
 
 static void count_and_drop(struct writer *w, size_t counter)
 {
 	count_and_log(w, counter);
-	expr_verdict(&w->at, NF_DROP, NULL);
+	expr_verdict(&w->plan->at, NF_DROP, NULL);
 }
 
 static void is_u8(struct writer *w, uint32_t meta, uint32_t op, uint8_t value)
 {
-	expr_meta_load(&w->at, meta, REG_KEY);
-	expr_cmp(&w->at, op, &value, sizeof(value));
+	expr_meta_load(&w->plan->at, meta, REG_KEY);
+	expr_cmp(&w->plan->at, op, &value, sizeof(value));
 }
 
 /* The next expressions read an IPv4 header. Others were dropped before; nft
@@ -138,26 +119,26 @@ static void is_ipv4(struct writer *w)
 static void to_network(struct writer *w, uint8_t byte)
 {
 	is_ipv4(w);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 1,
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 1,
 		     REG_KEY);
-	expr_cmp(&w->at, NFT_CMP_EQ, &byte, sizeof(byte));
+	expr_cmp(&w->plan->at, NFT_CMP_EQ, &byte, sizeof(byte));
 }
 
 static void write_spoofs(struct writer *w)
 {
-	rule(w, CHAIN_PRE);
-	expr_meta_set_mark(&w->at, 0);
+	table_rule(w->plan, CHAIN_PRE);
+	expr_meta_set_mark(&w->plan->at, 0);
 
-	rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	is_u8(w, NFT_META_NFPROTO, NFT_CMP_NEQ, NFPROTO_IPV4);
 	count_and_drop(w, COUNT_IPV6);
 
-	rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	is_ipv4(w);
-	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE_AT, 4,
+	expr_meta_load(&w->plan->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE_AT, 4,
 		     REG_KEY2);
-	expr_lookup(&w->at, SET_LINKS, true);
+	expr_lookup(&w->plan->at, SET_LINKS, true);
 	count_and_drop(w, COUNT_SPOOFED);
 }
 
@@ -166,23 +147,23 @@ static void write_martians(struct writer *w)
 {
 	const uint32_t top = htonl(0xe0000000);
 
-	rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	is_u8(w, NFT_META_PKTTYPE, NFT_CMP_NEQ, PACKET_HOST);
 	count_and_drop(w, COUNT_REFUSED);
 
-	rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	is_ipv4(w);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY);
-	expr_mask(&w->at, &top, sizeof(top));
-	expr_cmp(&w->at, NFT_CMP_EQ, &top, sizeof(top));
+	expr_mask(&w->plan->at, &top, sizeof(top));
+	expr_cmp(&w->plan->at, NFT_CMP_EQ, &top, sizeof(top));
 	count_and_drop(w, COUNT_REFUSED);
 
-	rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	to_network(w, 127);
 	count_and_drop(w, COUNT_REFUSED);
 
-	rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	to_network(w, 0);
 	count_and_drop(w, COUNT_REFUSED);
 }
@@ -192,46 +173,46 @@ static void write_fragments(struct writer *w)
 	const uint16_t mask = htons(0x3fff); /* more fragments, or an offset */
 	const uint16_t zero = 0;
 
-	rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	is_ipv4(w);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_FRAG_AT,
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_FRAG_AT,
 		     sizeof(mask), REG_KEY);
-	expr_mask(&w->at, &mask, sizeof(mask));
-	expr_cmp(&w->at, NFT_CMP_NEQ, &zero, sizeof(zero));
-	expr_verdict(&w->at, NFT_GOTO, CHAIN_REFUSE);
+	expr_mask(&w->plan->at, &mask, sizeof(mask));
+	expr_cmp(&w->plan->at, NFT_CMP_NEQ, &zero, sizeof(zero));
+	expr_verdict(&w->plan->at, NFT_GOTO, CHAIN_REFUSE);
 }
 
 static void deliver(struct writer *w, uint16_t port)
 {
-	expr_tproxy(&w->at, port);
-	expr_meta_set_mark(&w->at, RULESET_MARK);
-	expr_verdict(&w->at, NF_ACCEPT, NULL);
+	expr_tproxy(&w->plan->at, port);
+	expr_meta_set_mark(&w->plan->at, RULESET_MARK);
+	expr_verdict(&w->plan->at, NF_ACCEPT, NULL);
 }
 
 static void write_dns(struct writer *w, uint8_t protocol)
 {
 	const uint16_t port = htons(DNS_PORT);
 
-	rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, protocol);
-	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
+	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
 		     sizeof(port), REG_KEY);
-	expr_cmp(&w->at, NFT_CMP_EQ, &port, sizeof(port));
+	expr_cmp(&w->plan->at, NFT_CMP_EQ, &port, sizeof(port));
 	deliver(w, w->spec->dns_port);
 }
 
 /* TCP whose interface, destination and port are in @set. */
 static void tcp_in_set(struct writer *w, const char *set)
 {
-	rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	is_ipv4(w);
 	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+	expr_meta_load(&w->plan->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY2);
-	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT, 2,
+	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT, 2,
 		     REG_KEY3);
-	expr_lookup(&w->at, set, false);
+	expr_lookup(&w->plan->at, set, false);
 }
 
 /* Answers to connections that were made from here. */
@@ -242,22 +223,22 @@ static void write_published(struct writer *w)
 	const uint16_t port = htons(RULESET_DIAL_FIRST);
 	const uint8_t flags = TCP_SYN | TCP_ACK, syn = TCP_SYN;
 
-	rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	is_ipv4(w);
 	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+	expr_meta_load(&w->plan->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY2);
-	expr_lookup(&w->at, SET_PUBLISHED, false);
-	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
+	expr_lookup(&w->plan->at, SET_PUBLISHED, false);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
 		     sizeof(port), REG_KEY);
-	expr_mask(&w->at, &mask, sizeof(mask));
-	expr_cmp(&w->at, NFT_CMP_EQ, &port, sizeof(port));
-	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS_AT,
+	expr_mask(&w->plan->at, &mask, sizeof(mask));
+	expr_cmp(&w->plan->at, NFT_CMP_EQ, &port, sizeof(port));
+	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS_AT,
 		     sizeof(flags), REG_KEY);
-	expr_mask(&w->at, &flags, sizeof(flags));
-	expr_cmp(&w->at, NFT_CMP_NEQ, &syn, sizeof(syn));
-	expr_verdict(&w->at, NF_ACCEPT, NULL);
+	expr_mask(&w->plan->at, &flags, sizeof(flags));
+	expr_cmp(&w->plan->at, NFT_CMP_NEQ, &syn, sizeof(syn));
+	expr_verdict(&w->plan->at, NF_ACCEPT, NULL);
 }
 
 static void write_doors(struct writer *w)
@@ -266,60 +247,38 @@ static void write_doors(struct writer *w)
 	write_dns(w, IPPROTO_TCP);
 
 	tcp_in_set(w, SET_DOORS);
-	expr_verdict(&w->at, NF_ACCEPT, NULL);
+	expr_verdict(&w->plan->at, NF_ACCEPT, NULL);
 
 	tcp_in_set(w, SET_FLOWS);
 	deliver(w, w->spec->transparent_port);
 
 	write_published(w);
 
-	rule(w, CHAIN_PRE);
-	expr_verdict(&w->at, NFT_GOTO, CHAIN_REFUSE);
+	table_rule(w->plan, CHAIN_PRE);
+	expr_verdict(&w->plan->at, NFT_GOTO, CHAIN_REFUSE);
 }
 
 /* A connected UDP socket gets ECONNREFUSED, TCP too; others EHOSTUNREACH. */
 static void write_refusals(struct writer *w)
 {
-	rule(w, CHAIN_REFUSE);
+	table_rule(w->plan, CHAIN_REFUSE);
 	count_and_log(w, COUNT_REFUSED);
 
-	rule(w, CHAIN_REFUSE);
+	table_rule(w->plan, CHAIN_REFUSE);
 	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_reject(&w->at, NFT_REJECT_TCP_RST, 0);
+	expr_reject(&w->plan->at, NFT_REJECT_TCP_RST, 0);
 
-	rule(w, CHAIN_REFUSE);
+	table_rule(w->plan, CHAIN_REFUSE);
 	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_UDP);
-	expr_reject(&w->at, NFT_REJECT_ICMPX_UNREACH,
+	expr_reject(&w->plan->at, NFT_REJECT_ICMPX_UNREACH,
 		    NFT_REJECT_ICMPX_PORT_UNREACH);
 
-	rule(w, CHAIN_REFUSE);
-	expr_reject(&w->at, NFT_REJECT_ICMPX_UNREACH,
+	table_rule(w->plan, CHAIN_REFUSE);
+	expr_reject(&w->plan->at, NFT_REJECT_ICMPX_UNREACH,
 		    NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
 
-	rule(w, CHAIN_FORWARD);
+	table_rule(w->plan, CHAIN_FORWARD);
 	count_and_drop(w, COUNT_FORWARDED);
-}
-
-/* @hook: NF_INET_*, or -1 for a chain that others go to. */
-static int make_chain(struct nftnl_chain **ret, const char *name, int hook,
-		      int32_t priority)
-{
-	struct nftnl_chain *c = nftnl_chain_alloc();
-
-	*ret = c;
-	if (!c)
-		return -ENOMEM;
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_FAMILY, NFPROTO_INET);
-	if (nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, RULESET_TABLE) < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, name) < 0)
-		return -ENOMEM;
-	if (hook < 0)
-		return 0;
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, (uint32_t)hook);
-	nftnl_chain_set_s32(c, NFTNL_CHAIN_PRIO, priority);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_POLICY, NF_DROP);
-	return nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, "filter") < 0 ? -ENOMEM
-								      : 0;
 }
 
 /* @ranges: elements may be intervals in each field. */
@@ -351,80 +310,57 @@ static int make_set(struct nftnl_set **ret, const char *table, uint32_t id,
 
 int plan_make_flows(struct nftnl_set **ret, const char *table)
 {
-	return make_set(ret, table, 3, SET_FLOWS, true, true);
+	return make_set(ret, table, SET_FLOWS_ID, SET_FLOWS, true, true);
 }
 
-static int make_counter(struct nftnl_obj **ret, const char *name)
+static void add_chain(struct table *t, const char *name, uint32_t hook,
+		      int32_t priority)
 {
-	struct nftnl_obj *o = nftnl_obj_alloc();
+	const struct table_hook at = {
+		.type = "filter",
+		.hook = hook,
+		.priority = priority,
+		.policy = NF_DROP,
+	};
 
-	*ret = o;
-	if (!o)
-		return -ENOMEM;
-	nftnl_obj_set_u32(o, NFTNL_OBJ_FAMILY, NFPROTO_INET);
-	nftnl_obj_set_u32(o, NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
-	nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_PKTS, 0);
-	nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_BYTES, 0);
-	nftnl_obj_set_str(o, NFTNL_OBJ_TABLE, RULESET_TABLE);
-	nftnl_obj_set_str(o, NFTNL_OBJ_NAME, name);
-	return 0;
+	table_chain(t, name, &at);
 }
 
-static int make_containers(struct plan *plan)
+static void add_set(struct table *t, uint32_t id, const char *name, bool port,
+		    bool ranges)
 {
-	int r = make_chain(&plan->chain[0], CHAIN_PRE, NF_INET_PRE_ROUTING,
-			   PRIORITY_PRE);
-	if (r == 0)
-		r = make_chain(&plan->chain[1], CHAIN_REFUSE, -1, 0);
-	if (r == 0)
-		r = make_chain(&plan->chain[2], CHAIN_FORWARD, NF_INET_FORWARD,
-			       NF_IP_PRI_FIRST);
-	if (r == 0)
-		r = make_set(&plan->set[0], RULESET_TABLE, 1, SET_LINKS, false,
-			     false);
-	if (r == 0)
-		r = make_set(&plan->set[1], RULESET_TABLE, 2, SET_DOORS, true,
-			     false);
-	if (r == 0)
-		r = plan_make_flows(&plan->set[2], RULESET_TABLE);
-	if (r == 0)
-		r = make_set(&plan->set[3], RULESET_TABLE, 4, SET_PUBLISHED,
-			     false, false);
-	for (size_t i = 0; r == 0 && i < PLAN_COUNTERS; i++)
-		r = make_counter(&plan->counter[i], plan_counter[i]);
-	return r;
+	struct nftnl_set *set;
+
+	if (make_set(&set, RULESET_TABLE, id, name, port, ranges) < 0)
+		t->at.failed = true;
+	table_set(t, set);
 }
 
-int plan_make(struct plan *plan, const struct ruleset_spec *spec)
+static void add_containers(struct table *t)
 {
-	struct writer w = { .plan = plan, .spec = spec };
+	add_chain(t, CHAIN_PRE, NF_INET_PRE_ROUTING, PRIORITY_PRE);
+	table_chain(t, CHAIN_REFUSE, NULL);
+	add_chain(t, CHAIN_FORWARD, NF_INET_FORWARD, NF_IP_PRI_FIRST);
+	add_set(t, 1, SET_LINKS, false, false);
+	add_set(t, 2, SET_DOORS, true, false);
+	add_set(t, SET_FLOWS_ID, SET_FLOWS, true, true);
+	add_set(t, 4, SET_PUBLISHED, false, false);
+	for (size_t i = 0; i < PLAN_COUNTERS; i++)
+		table_counter(t, plan_counter[i]);
+}
 
-	*plan = (struct plan){ 0 };
+int plan_make(struct table *ret, const struct ruleset_spec *spec)
+{
+	struct writer w = { .plan = ret, .spec = spec };
+
+	*ret = (struct table){ .name = RULESET_TABLE, .family = NFPROTO_INET };
 	if (!spec->dns_port || !spec->proxy_port || !spec->transparent_port)
 		return -EINVAL;
-	int r = make_containers(plan);
-	if (r < 0)
-		return r;
+	add_containers(ret);
 	write_spoofs(&w);
 	write_martians(&w);
 	write_fragments(&w);
 	write_doors(&w);
 	write_refusals(&w);
-	return w.at.failed ? -ENOMEM : 0;
-}
-
-void plan_free(struct plan *plan)
-{
-	for (size_t i = 0; i < PLAN_CHAINS; i++)
-		if (plan->chain[i])
-			nftnl_chain_free(plan->chain[i]);
-	for (size_t i = 0; i < PLAN_SETS; i++)
-		if (plan->set[i])
-			nftnl_set_free(plan->set[i]);
-	for (size_t i = 0; i < PLAN_COUNTERS; i++)
-		if (plan->counter[i])
-			nftnl_obj_free(plan->counter[i]);
-	for (size_t i = 0; i < plan->rules; i++)
-		nftnl_rule_free(plan->rule[i]);
-	*plan = (struct plan){ 0 };
+	return table_made(ret);
 }
