@@ -166,6 +166,11 @@ static bool keep_forward_ok(const struct msg *msg)
 	return ip_ok(&msg->keep_forward.at.ip) && msg->keep_forward.port;
 }
 
+static bool keep_finding_ok(const struct msg *msg)
+{
+	return TEXT_OK(msg->keep_finding.text);
+}
+
 static bool keep_end_ok(const struct msg *msg)
 {
 	return msg->keep_end.ended <= ENDED_FAILED;
@@ -269,6 +274,8 @@ static const struct msg_spec {
 	[MSG_KEEP_FORWARD] = { true, true, sizeof(struct msg_keep_forward),
 			       keep_forward_ok },
 	[MSG_KEEP_STATS] = { true, false, 0, NULL },
+	[MSG_KEEP_FINDING] = { true, false, sizeof(struct msg_keep_finding),
+			       keep_finding_ok },
 	[MSG_KEEP_END] = { true, false, sizeof(struct msg_keep_end),
 			   keep_end_ok },
 	[MSG_KEEP_READY] = { true, false, sizeof(struct msg_keep_ready),

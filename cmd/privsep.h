@@ -61,6 +61,7 @@ enum msg_type {
 	MSG_KEEP_POLICY,  /* struct msg_gate_policy; fd: sealed memfd */
 	MSG_KEEP_FORWARD, /* struct msg_keep_forward; fd: a listening socket */
 	MSG_KEEP_STATS,
+	MSG_KEEP_FINDING, /* struct msg_keep_finding: for the log */
 	MSG_KEEP_END, /* struct msg_keep_end */
 	/* keeper -> daemon */
 	MSG_KEEP_READY,	 /* struct msg_keep_ready: to GO */
@@ -263,6 +264,10 @@ struct msg_keep_forward {
 	uint16_t port;	    /* of the sandbox */
 };
 
+struct msg_keep_finding {
+	char text[512];
+};
+
 struct msg_keep_end {
 	uint8_t ended; /* enum ended_by */
 	int32_t status;
@@ -324,6 +329,7 @@ struct msg {
 		struct msg_dials dials;
 		struct msg_keep_start keep_start;
 		struct msg_keep_forward keep_forward;
+		struct msg_keep_finding keep_finding;
 		struct msg_keep_end keep_end;
 		struct msg_keep_ready keep_ready;
 		struct msg_keep_done keep_done;

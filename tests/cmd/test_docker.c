@@ -222,6 +222,9 @@ static void test_namespace_is_there(void **arg)
 	have_endpoint("");
 	world.lock_err = -EPERM;
 	assert_err("Join", join_call(EP), "no tables");
+	assert_int_equal(world.findings, 1);
+	assert_string_equal(world.finding,
+			    "its container was not started: no tables");
 	assert_int_equal(world.joined, 0);
 	world.lock_err = 0;
 	assert_ok("Join", join_call(EP));
@@ -238,12 +241,12 @@ static void test_not_contained(void **arg)
 	static const struct {
 		int watch, joined;
 		bool there;
-		unsigned killed;
+		unsigned killed, findings;
 	} cases[] = {
-		{ -ETIMEDOUT, 0, false, 0 }, /* nobody came */
-		{ -EPERM, 0, true, 1 },	     /* it could not be locked */
-		{ -EPERM, 0, false, 0 },     /* and is over by now */
-		{ 0, -EIO, true, 0 },	     /* its keeper can't take it */
+		{ -ETIMEDOUT, 0, false, 0, 0 }, /* nobody came */
+		{ -EPERM, 0, true, 1, 1 },	     /* it could not be locked */
+		{ -EPERM, 0, false, 0, 1 },     /* and is over by now */
+		{ 0, -EIO, true, 0, 0 },	     /* its keeper can't, and says so */
 	};
 
 	(void)arg;
@@ -254,11 +257,14 @@ static void test_not_contained(void **arg)
 		assert_ok("Join", join_call(EP));
 		if (cases[i].there)
 			make_file(key, "");
-		world.killed = 0;
+		world.killed = world.findings = 0;
 		world.joined_err = cases[i].joined;
 		world_appear(cases[i].watch);
 		world_turn();
 		assert_int_equal(world.killed, cases[i].killed);
+		assert_int_equal(world.findings, cases[i].findings);
+		if (cases[i].findings)
+			assert_non_null(strstr(world.finding, "as told"));
 		assert_int_equal(world_sandboxes(), 0);
 		assert_ok("Leave", endpoint_call(EP, ""));
 		assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
@@ -414,14 +420,26 @@ static void test_names(void **arg)
 	(void)arg;
 	make_file(resolv, "# stub\n\n nameserver\t127.0.0.53\n");
 	have_network("");
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_err("CreateEndpoint", endpoint_call(EP, bad[i]),
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		assert_ok("CreateEndpoint", endpoint_call(EP, bad[i]));
+		/* An engine before v28: its container would not wait. */
+		assert_err("Join", join_call(EP),
 			   "docker run --dns 172.30.0.1");
+		assert_null(world.watches);
+		/* From v28 on: the tables come first. */
+		make_file(key, "");
+		assert_ok("Join", join_call(EP));
+		assert_int_equal(world.locked, i + 1);
+		assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+		unlink(key);
+	}
 	assert_ok("CreateEndpoint", endpoint_call(EP, DNS("[\"172.30.0.1\"]")));
+	assert_ok("Join", join_call(EP));
 	assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
 	/* A server elsewhere is asked from inside, and so caught. */
 	make_file(resolv, "nameserver 203.0.113.53\n");
 	assert_ok("CreateEndpoint", endpoint_call(EP, ADDRESS));
+	assert_ok("Join", join_call(EP));
 	assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
 	snprintf(world.config.docker_dns, sizeof(world.config.docker_dns),
 		 "require");
