@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/base64.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "policy/words.h"
@@ -102,47 +103,6 @@ static int take_policy(struct reader *r, const json_t *value)
 			  json_string_value(value), json_string_length(value));
 }
 
-static int digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* RFC 4648, with its padding, and bits that are left over 0: there is one text
- * for each value. False if it is not that. @out has room for len / 4 * 3. */
-static bool decode(const char *text, size_t len, uint8_t *out, size_t *ret_len)
-{
-	size_t n = 0, pad = 0;
-
-	if (len % 4)
-		return false;
-	while (pad < 2 && pad < len && text[len - 1 - pad] == '=')
-		pad++;
-	for (size_t i = 0; i < len; i += 4) {
-		size_t valid = i + 4 == len ? 4 - pad : 4;
-		uint32_t bits = 0;
-
-		for (size_t k = 0; k < 4; k++) {
-			int d = k < valid ? digit(text[i + k]) : 0;
-
-			if (d < 0)
-				return false;
-			bits = bits << 6 | (uint32_t)d;
-		}
-		if ((valid < 4 && bits & 0xff) || (valid < 3 && bits & 0xffff))
-			return false;
-		for (size_t k = 0; k + 1 < valid; k++)
-			out[n++] = (uint8_t)(bits >> (16 - 8 * k));
-	}
-	*ret_len = n;
-	return true;
-}
-
 static int take_bundle(struct reader *r, const json_t *value)
 {
 	struct request *request = r->request;
@@ -162,7 +122,8 @@ static int take_bundle(struct reader *r, const json_t *value)
 	request->bundle.data = malloc(len / 4 * 3 + 1);
 	if (!request->bundle.data)
 		return -ENOMEM;
-	if (!decode(text, len, request->bundle.data, &request->bundle.len))
+	if (base64_decode(text, len, request->bundle.data, len / 4 * 3 + 1,
+			  &request->bundle.len) < 0)
 		return fault(r->err, "the standard alphabet, padded with '='",
 			     "'bundle' is not base64");
 	return 0;

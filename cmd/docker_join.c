@@ -253,23 +253,6 @@ void docker_join(struct docker *docker, const json_t *call,
 				       "DisableGatewayService", 1));
 }
 
-/* An engine leaves what it may not have joined, and twice; it gets no error for
- * that, as it could do nothing about it. */
-void docker_leave(struct docker *docker, const json_t *call,
-		  struct docker_reply *reply)
-{
-	const char *id = docker_id(call, "EndpointID", reply);
-	struct docker_endpoint *endpoint;
-
-	if (!id)
-		return;
-	endpoint = docker_endpoint_find(docker, id);
-	if (endpoint)
-		docker_endpoint_end(endpoint, false, ENDED_EXIT, reply);
-	else
-		docker_ok(reply);
-}
-
 void docker_program(struct docker *docker, const json_t *call,
 		    struct docker_reply *reply)
 {

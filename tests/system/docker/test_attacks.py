@@ -78,7 +78,7 @@ class Case(Product):
         self.control = len(self.evil())
 
     @contextlib.contextmanager
-    def sending(self, c, seconds=0.6):
+    def sending(self, c, seconds=0.4):
         """All the while, from inside, as whoever is root there."""
         with subprocess.Popen(
                 self.argv(c, "python3", "-c", SENDER, str(seconds), self.peer,
@@ -103,7 +103,7 @@ class Case(Product):
 
     def join(self, c, network):
         """While it sends."""
-        with self.sending(c, 1.5):
+        with self.sending(c, 1.2):
             self.docker.run("network", "connect", network, c)
 
     def leaks(self):
