@@ -80,11 +80,11 @@ struct docker_endpoint {
 	uint8_t bits;
 	char policy[PATH_MAX];
 	enum endpoint_phase phase;
-	int64_t since;	    /* of the phase; CLOCK_MONOTONIC, s */
-	bool doomed;	    /* STARTING: to be ended as soon as it can be */
-	bool forget;	    /* the record goes as soon as it is OVER */
-	unsigned calls;	    /* of the daemon's that have not come back to us */
-	bool races; /* past us, where its namespace is not there at Join */
+	int64_t since;	/* of the phase; CLOCK_MONOTONIC, s */
+	bool doomed;	/* STARTING: to be ended as soon as it can be */
+	bool forget;	/* the record goes as soon as it is OVER */
+	unsigned calls; /* of the daemon's that have not come back to us */
+	bool races;	/* past us, where its namespace is not there at Join */
 	char key[PATH_MAX]; /* the container's namespace, from Join on */
 	uint64_t key_inode; /* 0: it is not there yet */
 	struct docker_watch *watch;

@@ -62,7 +62,7 @@ struct gateway {
 	 * long (monotonic), nothing is compared there. */
 	bool settling;
 	int64_t settle_end_ms;
-	size_t others;	  /* interfaces there that are not ours */
+	size_t others; /* interfaces there that are not ours */
 	/* .place.tables: what they are, and what they shut; .lock NULL: none,
 	 * or none yet. */
 	struct nft *lock;

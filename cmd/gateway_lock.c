@@ -77,8 +77,8 @@ static int find_others(const struct gateway *g, struct others *ret)
 static bool as_before(const struct gateway *g, const struct others *others)
 {
 	return others->link == g->locked.link && others->n == g->shut_n &&
-	       memcmp(others->name, g->shut,
-		      others->n * sizeof(g->shut[0])) == 0;
+	       memcmp(others->name, g->shut, others->n * sizeof(g->shut[0])) ==
+		       0;
 }
 
 /* The host's end of @name, where it has one; nobody inside can change that. */
@@ -96,13 +96,14 @@ static void cut_outside(const struct gateway *g, const char *name)
 		return;
 	err = link_down(host, ifname);
 	if (err)
-		log_warn("%s, the host's end of another network's link, stays up: %s",
-			 ifname, strerror(-err));
+		log_warn(
+			"%s, the host's end of another network's link, stays up: %s",
+			ifname, strerror(-err));
 }
 
 static int shut(struct gateway *g, const struct others *others)
 {
-	const char (*name)[16] = others->name;
+	const char(*name)[16] = others->name;
 	int err = lock_shut(g->lock, &g->locked, name, others->n);
 
 	for (size_t i = 0; i < others->n; i++) {
@@ -160,7 +161,7 @@ static int verify(struct gateway *g, bool changed, char *reterr, size_t cap)
 
 	if (!err && !changed)
 		err = lock_verify_shut(g->lock, &g->locked,
-				       (const char (*)[16])g->shut, g->shut_n,
+				       (const char(*)[16])g->shut, g->shut_n,
 				       reterr, cap);
 	return err;
 }

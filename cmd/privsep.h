@@ -62,7 +62,7 @@ enum msg_type {
 	MSG_KEEP_FORWARD, /* struct msg_keep_forward; fd: a listening socket */
 	MSG_KEEP_STATS,
 	MSG_KEEP_FINDING, /* struct msg_keep_finding: for the log */
-	MSG_KEEP_END, /* struct msg_keep_end */
+	MSG_KEEP_END,	  /* struct msg_keep_end */
 	/* keeper -> daemon */
 	MSG_KEEP_READY,	 /* struct msg_keep_ready: to GO */
 	MSG_KEEP_DONE,	 /* struct msg_keep_done: to NETNS after GO, POLICY,

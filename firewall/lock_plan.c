@@ -19,9 +19,10 @@
  *	  from 127/8, not to lo		masquerade
  *
  * "Ours" is IPv4 by a link of our group; and of its index, once that is known:
- * who has rights over the namespace can give any link our group. What is neither loopback nor ours is
- * dropped in both directions, IPv6 too; `last` sees what is forwarded, and what
- * a rule of somebody else sends another way after `out` has seen it.
+ * who has rights over the namespace can give any link our group. What is
+ *neither loopback nor ours is dropped in both directions, IPv6 too; `last` sees
+ *what is forwarded, and what a rule of somebody else sends another way after
+ *`out` has seen it.
  *
  * The engine's resolver listens at 127.0.0.11 on a port of its own choice, to
  * which its rules (nat, -100) lead port 53. It asks on behalf of the container,
@@ -121,8 +122,8 @@ static void is_loopback(struct writer *w, uint32_t at)
 {
 	const uint8_t byte = 127;
 
-	expr_payload(&w->table->at, NFT_PAYLOAD_NETWORK_HEADER, at, sizeof(byte),
-		     REG_KEY);
+	expr_payload(&w->table->at, NFT_PAYLOAD_NETWORK_HEADER, at,
+		     sizeof(byte), REG_KEY);
 	expr_cmp(&w->table->at, NFT_CMP_EQ, &byte, sizeof(byte));
 }
 

@@ -93,7 +93,8 @@ struct writer {
 static void count_and_log(struct writer *w, size_t counter)
 {
 	expr_count(&w->plan->at, plan_counter[counter]);
-	expr_log(&w->plan->at, plan_counter[counter], w->spec->nflog_group, SNAPLEN);
+	expr_log(&w->plan->at, plan_counter[counter], w->spec->nflog_group,
+		 SNAPLEN);
 }
 
 static void count_and_drop(struct writer *w, size_t counter)
@@ -210,8 +211,8 @@ static void tcp_in_set(struct writer *w, const char *set)
 	expr_meta_load(&w->plan->at, NFT_META_IIFNAME, REG_KEY);
 	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY2);
-	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT, 2,
-		     REG_KEY3);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
+		     2, REG_KEY3);
 	expr_lookup(&w->plan->at, set, false);
 }
 

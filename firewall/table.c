@@ -209,8 +209,7 @@ int table_verify(struct nft *nft, const struct table *t, char *reterr,
 
 	int r = table_expect(t, &want);
 	if (r == 0)
-		r = readback(nft, &found, read_table,
-			     (void *)(uintptr_t)t);
+		r = readback(nft, &found, read_table, (void *)(uintptr_t)t);
 	if (r == 0)
 		r = readback_compare(&want, &found, reterr, cap);
 	canon_free(&want);

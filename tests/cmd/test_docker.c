@@ -244,9 +244,9 @@ static void test_not_contained(void **arg)
 		unsigned killed, findings;
 	} cases[] = {
 		{ -ETIMEDOUT, 0, false, 0, 0 }, /* nobody came */
-		{ -EPERM, 0, true, 1, 1 },	     /* it could not be locked */
-		{ -EPERM, 0, false, 0, 1 },     /* and is over by now */
-		{ 0, -EIO, true, 0, 0 },	     /* its keeper can't, and says so */
+		{ -EPERM, 0, true, 1, 1 },	/* it could not be locked */
+		{ -EPERM, 0, false, 0, 1 },	/* and is over by now */
+		{ 0, -EIO, true, 0, 0 }, /* its keeper can't, and says so */
 	};
 
 	(void)arg;

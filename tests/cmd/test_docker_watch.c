@@ -234,16 +234,16 @@ static void test_lock_again(void **state)
 	struct nft *nft;
 	char why[256];
 
-	assert_int_equal(
-		docker_lock(w->ns.fd, &spec, &nft, why, sizeof(why)), 0);
+	assert_int_equal(docker_lock(w->ns.fd, &spec, &nft, why, sizeof(why)),
+			 0);
 	assert_int_equal(lock_counters(nft, &c), 0);
 	assert_int_equal(c.left + c.entered + c.names + c.stray, 0);
-	assert_int_equal(
-		docker_lock(w->ns.fd, &spec, NULL, why, sizeof(why)), 0);
+	assert_int_equal(docker_lock(w->ns.fd, &spec, NULL, why, sizeof(why)),
+			 0);
 	struct lock_spec other = { .gateway = { 4, { 10, 1, 1, 1 } } };
 	assert_int_equal(lock_install(nft, &other), 0);
-	assert_int_equal(
-		docker_lock(w->ns.fd, &spec, NULL, why, sizeof(why)), 0);
+	assert_int_equal(docker_lock(w->ns.fd, &spec, NULL, why, sizeof(why)),
+			 0);
 	assert_locked(w, w->ns.fd);
 	nft_close(nft);
 	assert_true(docker_lock(-1, &spec, NULL, why, sizeof(why)) < 0);
@@ -351,10 +351,10 @@ int main(void)
 {
 #define WATCH_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		WATCH_TEST(test_appears),	 WATCH_TEST(test_there_already),
-		WATCH_TEST(test_lock_again),
-		WATCH_TEST(test_something_else), WATCH_TEST(test_the_host),
-		WATCH_TEST(test_bad_paths),	 WATCH_TEST(test_never),
+		WATCH_TEST(test_appears),    WATCH_TEST(test_there_already),
+		WATCH_TEST(test_lock_again), WATCH_TEST(test_something_else),
+		WATCH_TEST(test_the_host),   WATCH_TEST(test_bad_paths),
+		WATCH_TEST(test_never),
 	};
 
 	(void)snprintf(root, sizeof(root), "/tmp/docker-watch.XXXXXX");

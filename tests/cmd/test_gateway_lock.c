@@ -52,8 +52,7 @@ static int setup(void **state)
 	assert_int_equal(unshare(CLONE_NEWNET), 0);
 	assert_int_equal(netns_create(&g.ns, NULL, NULL, NULL, NULL), 0);
 	assert_int_equal(netns_create(&g.sandbox, NULL, NULL, NULL, NULL), 0);
-	assert_int_equal(link_veth(g.ns.route, "sp0", "eth0", g.sandbox.fd),
-			 0);
+	assert_int_equal(link_veth(g.ns.route, "sp0", "eth0", g.sandbox.fd), 0);
 	assert_int_equal(link_group(g.sandbox.route, "eth0", LOCK_GROUP), 0);
 	assert_int_equal(link_index(g.ns.route, "sp0", &g.ifindex), 0);
 	assert_true(ip_parse("10.77.0.1", &g.link.gateway));
@@ -124,8 +123,7 @@ static void test_link_is_known(void **state)
 	assert_int_equal(sh(&g.sandbox, "ip link del eth0"), 0);
 	assert_int_equal(gateway_verify_lock(&g, why, sizeof(why)), 0);
 	assert_int_equal(g.locked.link, ours);
-	assert_int_equal(link_veth(g.ns.route, "sp0", "eth0", g.sandbox.fd),
-			 0);
+	assert_int_equal(link_veth(g.ns.route, "sp0", "eth0", g.sandbox.fd), 0);
 	assert_int_equal(link_index(g.ns.route, "sp0", &g.ifindex), 0);
 	assert_int_equal(gateway_verify_lock(&g, why, sizeof(why)), 0);
 	assert_int_not_equal(g.locked.link, ours);

@@ -538,7 +538,7 @@ static int shut(struct world *w, const char *name)
 	char names[1][16] = { "" };
 
 	(void)stpcpy(names[0], name);
-	return lock_shut(w->nft, &w->spec, (const char (*)[16])names, 1);
+	return lock_shut(w->nft, &w->spec, (const char(*)[16])names, 1);
 }
 
 static void test_packet_sockets(void **state)
@@ -562,7 +562,8 @@ static void test_packet_sockets(void **state)
 	/* This is what lock_shut() is for. */
 	assert_int_equal(send_frame(from, (int)theirs), 0);
 	assert_true(frame_comes(other, WAIT_MS));
-	assert_int_equal(link_others(w->box.route, LOCK_GROUP, 0, name, 4, &n), 0);
+	assert_int_equal(link_others(w->box.route, LOCK_GROUP, 0, name, 4, &n),
+			 0);
 	assert_int_equal(n, 1);
 	assert_string_equal(name[0], "net0");
 	for (int i = 0; i < 2; i++)
@@ -714,16 +715,16 @@ static void test_tampering_early(void **state)
 			lock_verify(w->nft, &w->spec, why, sizeof(why)), 0);
 	}
 	assert_int_equal(lock_shut(w->nft, &w->spec, NULL, 0), 0);
-	assert_int_equal(lock_verify_shut(w->nft, &w->spec, name, 1, why,
-					  sizeof(why)),
-			 -EBADMSG);
+	assert_int_equal(
+		lock_verify_shut(w->nft, &w->spec, name, 1, why, sizeof(why)),
+		-EBADMSG);
 }
 
 static int filter_socket(void *arg, int *ret_fds, size_t *ret_n)
 {
 	(void)arg;
-	ret_fds[0] = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC,
-			    NETLINK_NETFILTER);
+	ret_fds[0] =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 	*ret_n = 1;
 	return ret_fds[0] < 0 ? -errno : 0;
 }
@@ -756,9 +757,9 @@ static void test_owned(void **state)
 	}
 	sh(&w->box, "nft flush ruleset");
 	assert_int_equal(lock_verify(w->nft, &w->spec, why, sizeof(why)), 0);
-	assert_int_equal(lock_verify_shut(w->nft, &w->spec, NULL, 0, why,
-					  sizeof(why)),
-			 0);
+	assert_int_equal(
+		lock_verify_shut(w->nft, &w->spec, NULL, 0, why, sizeof(why)),
+		0);
 	/* By its owner. */
 	lock(w);
 	assert_int_equal(netns_enter(w->box.fd, filter_socket, NULL, fds, &n),
