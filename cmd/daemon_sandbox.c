@@ -415,9 +415,9 @@ int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 }
 
 void daemon_finding(struct daemon *daemon, struct daemon_sandbox *sandbox,
-		    const char *text)
+		    bool broken, const char *text)
 {
-	struct msg_keep_finding finding = { 0 };
+	struct msg_keep_finding finding = { .broken = broken };
 
 	(void)daemon;
 	snprintf(finding.text, sizeof(finding.text), "%s", text);

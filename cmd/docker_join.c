@@ -66,15 +66,15 @@ static void cut(struct docker_endpoint *endpoint, const char *why)
 
 /* For who reads the container's log, too: it is there, though nothing else of
  * it may be. */
-static void find(const struct docker_endpoint *endpoint, const char *what,
-		 const char *why)
+static void find(const struct docker_endpoint *endpoint, bool broken,
+		 const char *what, const char *why)
 {
 	struct daemon_sandbox *sandbox = docker_sandbox(endpoint);
 	char text[512];
 
 	snprintf(text, sizeof(text), "%s: %.400s", what, why);
 	if (sandbox)
-		daemon_finding(endpoint->docker->daemon, sandbox, text);
+		daemon_finding(endpoint->docker->daemon, sandbox, broken, text);
 }
 
 static void told(void *arg, struct daemon_sandbox *sandbox, int err,
@@ -128,7 +128,7 @@ static void appeared(void *arg, int err, int fd, const char *why)
 		log_warn("docker: %s: its container never came",
 			 endpoint->name);
 	else if (err < 0)
-		find(endpoint, docker_not_contained(endpoint, why), why);
+		find(endpoint, true, docker_not_contained(endpoint, why), why);
 	if (err < 0) {
 		docker_endpoint_end(endpoint, false, ENDED_FAILED, NULL);
 		return;
@@ -165,7 +165,7 @@ static int hold(struct docker_endpoint *endpoint, char *reterr, size_t cap)
 	endpoint->key_inode = inode_of(ns);
 	r = rights_lock(ns, &endpoint->gateway, reterr, cap);
 	if (r < 0)
-		find(endpoint, "its container was not started", reterr);
+		find(endpoint, false, "its container was not started", reterr);
 	if (r == 0) {
 		r = tell(endpoint, ns);
 		if (r < 0)

@@ -205,6 +205,8 @@ static void obey(struct keeper *k, struct msg *msg)
 		break;
 	case MSG_KEEP_FINDING:
 		warden_finding(&k->warden, msg->keep_finding.text);
+		if (msg->keep_finding.broken)
+			k->warden.watched.held = BOUNDARY_BROKEN;
 		break;
 	case MSG_KEEP_END:
 		keeper_end(k, (enum ended_by)msg->keep_end.ended,

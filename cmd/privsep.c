@@ -168,7 +168,7 @@ static bool keep_forward_ok(const struct msg *msg)
 
 static bool keep_finding_ok(const struct msg *msg)
 {
-	return TEXT_OK(msg->keep_finding.text);
+	return msg->keep_finding.broken <= 1 && TEXT_OK(msg->keep_finding.text);
 }
 
 static bool keep_end_ok(const struct msg *msg)

@@ -265,6 +265,7 @@ struct msg_keep_forward {
 };
 
 struct msg_keep_finding {
+	uint8_t broken; /* and the boundary did not hold */
 	char text[512];
 };
 

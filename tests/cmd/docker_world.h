@@ -47,7 +47,7 @@ static struct world {
 	int lock_err, joined_err, forward_err;
 	bool stopping;
 	/* What was done. */
-	unsigned locked, joined, killed, findings;
+	unsigned locked, joined, killed, findings, broken;
 	char finding[512];
 	struct daemon_spec spec; /* of the last that was made */
 } world;
@@ -157,12 +157,13 @@ int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 }
 
 void daemon_finding(struct daemon *daemon, struct daemon_sandbox *sandbox,
-		    const char *text)
+		    bool broken, const char *text)
 {
 	(void)daemon;
 	if (!sandbox)
 		abort();
 	world.findings++;
+	world.broken += broken;
 	snprintf(world.finding, sizeof(world.finding), "%s", text);
 }
 

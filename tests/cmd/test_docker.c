@@ -223,6 +223,7 @@ static void test_namespace_is_there(void **arg)
 	world.lock_err = -EPERM;
 	assert_err("Join", join_call(EP), "no tables");
 	assert_int_equal(world.findings, 1);
+	assert_int_equal(world.broken, 0);
 	assert_string_equal(world.finding,
 			    "its container was not started: no tables");
 	assert_int_equal(world.joined, 0);
@@ -257,12 +258,13 @@ static void test_not_contained(void **arg)
 		assert_ok("Join", join_call(EP));
 		if (cases[i].there)
 			make_file(key, "");
-		world.killed = world.findings = 0;
+		world.killed = world.findings = world.broken = 0;
 		world.joined_err = cases[i].joined;
 		world_appear(cases[i].watch);
 		world_turn();
 		assert_int_equal(world.killed, cases[i].killed);
 		assert_int_equal(world.findings, cases[i].findings);
+		assert_int_equal(world.broken, cases[i].findings);
 		if (cases[i].findings)
 			assert_non_null(strstr(world.finding, "as told"));
 		assert_int_equal(world_sandboxes(), 0);

@@ -4,6 +4,7 @@ NET_ADMIN, alone and together with another network that an engine connects them
 to. A forbidden host and the engine's own network are watched by captures, which
 must stay silent; the bridge of that network, too."""
 import contextlib
+import glob
 import json
 import os
 import subprocess
@@ -51,6 +52,24 @@ while time.monotonic() < end:
             except OSError: pass
     time.sleep(0.005)
 """ % MARK
+
+# Makes a table of the lock's name, its own as long as it runs (NFT_TABLE_F_OWNER).
+OWNER = """
+import socket, struct, time
+def message(kind, flags, family, seq, body=b"", res=0):
+    return struct.pack("=IHHIIBBH", 20 + len(body), kind, flags, seq, 0, family,
+                       0, socket.htons(res)) + body
+name = b"sallyport_lock\\0\\0"
+body = (struct.pack("=HH", 4 + 15, 1) + name +
+        struct.pack("=HH", 8, 2) + struct.pack(">I", 2))
+s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
+s.bind((0, 0))
+s.send(message(16, 1, 0, 1, res=10) + message(10 << 8, 0x405, 1, 2, body) +
+       message(17, 1, 0, 3, res=10))
+error = struct.unpack("=i", s.recv(4096)[16:20])[0]
+print(error, flush=True)
+time.sleep(1000)
+"""
 
 
 class Case(Product):
@@ -112,6 +131,17 @@ class Case(Product):
         time.sleep(0.2)
         with open(self.seen, "rb") as f:
             return f.read().count(MARK.encode())
+
+    def told(self, text):
+        """Is it a finding of a session that has its receipt, and verifies?"""
+        found = []
+        for log in glob.glob("/var/log/sallyport/*/audit.jsonl"):
+            with open(log) as f:
+                found += [os.path.dirname(log) for line in f if text in line]
+        assert len(found) == 1, (text, found)
+        done = subprocess.run([self.daemon.binary, "verify", found[0]],
+                              text=True, capture_output=True)
+        assert done.returncode == 0 and "receipt   good" in done.stdout, done
 
     def silent(self, what):
         assert self.leaks() == self.known, (what, self.leaks() - self.known)
@@ -263,6 +293,28 @@ def test_host_network(case):
     assert got.returncode and "hello" not in got.stdout, got
     assert "hello" in case.fetch(d, "allowed.test").stdout
     case.remove(d, c)
+
+
+def test_tables_taken_first(case):
+    """Somebody inside owns a table of that name before we come: then nothing
+    of ours comes, and the log of its session says why."""
+    c = case.container(*ADMIN, network="other")
+    case.pids[c] = case.docker.pid(c)
+    with subprocess.Popen(case.argv(c, "python3", "-c", OWNER), text=True,
+                          stdout=subprocess.PIPE) as owner:
+        said = owner.stdout.readline().strip()
+        try:
+            if said == "0":  # from Linux 5.12 on
+                got = case.docker.run("network", "connect", "agents", c,
+                                      check=False)
+                assert got.returncode and "no table" in got.stderr, got
+                assert case.docker.links(c) == ["eth0", "lo"]
+                wait(lambda: not case.daemon.sandboxes(), "its end")
+                case.told("its container was not started: no table")
+        finally:
+            owner.kill()
+    case.docker.run("network", "connect", "agents", c)
+    case.remove(c)
 
 
 def test_nothing_stays(case):
