@@ -17,6 +17,7 @@
 
 #include "audit/base64.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 
 #define PEM_BEGIN  "-----BEGIN PRIVATE KEY-----\n"
 #define PEM_END	   "\n-----END PRIVATE KEY-----\n"
@@ -148,19 +149,11 @@ int key_sign(const struct key *key, const void *data, size_t len,
 	return r;
 }
 
-static int write_all(int fd, const char *data, size_t len)
+static int write_synced(int fd, const char *data, size_t len)
 {
-	while (len) {
-		ssize_t n = write(fd, data, len);
+	int r = file_write(fd, data, len);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		len -= (size_t)n;
-	}
-	return fsync(fd) < 0 ? -errno : 0;
+	return r == 0 && fsync(fd) < 0 ? -errno : r;
 }
 
 static int write_new(int dirfd, const char *file, mode_t mode, const char *data,
@@ -172,7 +165,7 @@ static int write_new(int dirfd, const char *file, mode_t mode, const char *data,
 
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, data, len);
+	r = write_synced(fd, data, len);
 	if (r < 0)
 		unlinkat(dirfd, file, 0);
 	return r;
@@ -211,7 +204,7 @@ int key_write_fd(const struct key *key, int fd)
 	int r = format_pem(key, pem, &len);
 
 	if (!r)
-		r = write_all(fd, pem, len);
+		r = write_synced(fd, pem, len);
 	OPENSSL_cleanse(pem, sizeof(pem));
 	return r;
 }

@@ -127,6 +127,10 @@ int daemon_policy(struct daemon *daemon, struct daemon_sandbox *sandbox,
  * the caller's; @path is kept for a restart. */
 int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 		  const char *path, daemon_done_fn *done, void *arg);
+/* Writes a finding into the log of a sandbox that serves; otherwise nothing.
+ * @broken: its boundary did not hold, which its receipt will say. */
+void daemon_finding(struct daemon *daemon, struct daemon_sandbox *sandbox,
+		    bool broken, const char *text);
 /* Connections to @fd (listening, taken) go to @port inside. */
 int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
 		   int fd, const struct endpoint *at, uint16_t port,

@@ -122,8 +122,8 @@ static int take_bundle(struct reader *r, const json_t *value)
 	request->bundle.data = malloc(len / 4 * 3 + 1);
 	if (!request->bundle.data)
 		return -ENOMEM;
-	if (base64_decode(text, len, request->bundle.data, len / 4 * 3,
-			  &request->bundle.len))
+	if (base64_decode(text, len, request->bundle.data, len / 4 * 3 + 1,
+			  &request->bundle.len) < 0)
 		return fault(r->err, "the standard alphabet, padded with '='",
 			     "'bundle' is not base64");
 	return 0;

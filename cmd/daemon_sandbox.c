@@ -322,6 +322,18 @@ int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 	return 0;
 }
 
+void daemon_finding(struct daemon *daemon, struct daemon_sandbox *sandbox,
+		    bool broken, const char *text)
+{
+	struct msg_keep_finding finding = { .broken = broken };
+
+	(void)daemon;
+	snprintf(finding.text, sizeof(finding.text), "%s", text);
+	if (serves(sandbox))
+		keeper_tell(box_of(sandbox)->keeper, MSG_KEEP_FINDING, &finding,
+			    -1);
+}
+
 int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
 		   int fd, const struct endpoint *at, uint16_t port,
 		   daemon_done_fn *done, void *arg)

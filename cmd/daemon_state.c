@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
@@ -62,73 +63,10 @@ static int open_dir(const struct daemon *daemon, const char *name)
 
 /* --- files --------------------------------------------------------------- */
 
-static int write_all(int fd, const void *data, size_t len)
-{
-	const char *at = data;
-
-	while (len) {
-		ssize_t n = write(fd, at, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-static int put_file(int dir, const char *name, const void *data, size_t len)
-{
-	char fresh[32];
-
-	snprintf(fresh, sizeof(fresh), "%s.new", name);
-	AUTO_FD int fd = openat(dir, fresh,
-				O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	int err = write_all(fd, data, len);
-	if (err)
-		return err;
-	if (fsync(fd) < 0 || renameat(dir, fresh, dir, name) < 0)
-		return -errno;
-	return 0;
-}
-
 /* Names in it are on the disk. */
 static int sync_dir(int dir)
 {
 	return fsync(dir) < 0 ? -errno : 0;
-}
-
-/* All of a file, allocated; a NUL follows. */
-static int get_file(int dir, const char *name, size_t max, char **ret,
-		    size_t *ret_len)
-{
-	AUTO_FD int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	AUTO_FREE char *data = NULL;
-	struct stat st;
-	size_t len = 0;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size < 0 || (size_t)st.st_size > max)
-		return -EFBIG;
-	data = malloc((size_t)st.st_size + 1);
-	if (!data)
-		return -ENOMEM;
-	while (len < (size_t)st.st_size) {
-		ssize_t n = read(fd, data + len, (size_t)st.st_size - len);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		len += (size_t)n;
-	}
-	data[len] = '\0';
-	*ret = STEAL(data);
-	*ret_len = len;
-	return 0;
 }
 
 int state_leases(const struct daemon *daemon, const char *name)
@@ -161,7 +99,7 @@ int state_bundle(const struct daemon *daemon, const char *name,
 
 	if (dir < 0)
 		return dir;
-	err = get_file(dir, "bundle", BUNDLE_CAP, &data, &len);
+	err = file_get(dir, "bundle", BUNDLE_CAP, &data, &len);
 	if (!err)
 		*ret = (struct bundle){ .data = (uint8_t *)data, .len = len };
 	return err;
@@ -173,7 +111,7 @@ int state_stage_bundle(const struct daemon *daemon, const char *name,
 	AUTO_FD int dir = open_dir(daemon, name);
 
 	return dir < 0 ? dir
-		       : put_file(dir, "bundle.new", bundle->data, bundle->len);
+		       : file_put(dir, "bundle.new", bundle->data, bundle->len);
 }
 
 int state_commit_bundle(const struct daemon *daemon, const char *name)
@@ -218,7 +156,7 @@ static int put_state(int dir, const struct daemon_sandbox *s)
 	if (!s->spec.docker)
 		reply_publish(&j, s);
 	json_close(&j, '}');
-	return j.full ? -EFBIG : put_file(dir, "state.json", buf, j.len);
+	return j.full ? -EFBIG : file_put(dir, "state.json", buf, j.len);
 }
 
 int state_save(const struct daemon *daemon, const struct daemon_sandbox *s)
@@ -341,7 +279,7 @@ int state_load(const struct daemon *daemon, const char *name,
 
 	if (dir < 0)
 		return dir;
-	err = get_file(dir, "state.json", STATE_MAX, &text, &len);
+	err = file_get(dir, "state.json", STATE_MAX, &text, &len);
 	if (err)
 		return err;
 	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
@@ -366,7 +304,7 @@ int state_make(const struct daemon *daemon, const struct daemon_sandbox *s,
 	if (dir < 0)
 		err = dir;
 	if (!err)
-		err = put_file(dir, "bundle", bundle->data, bundle->len);
+		err = file_put(dir, "bundle", bundle->data, bundle->len);
 	if (!err) {
 		AUTO_FD int leases = state_leases(daemon, name);
 

@@ -13,8 +13,8 @@
  *	docker.c	  the calls by name, their answers
  *	docker_options.c  what people say with -o, and what of it we refuse
  *	docker_network.c  CreateNetwork, DeleteNetwork
- *	docker_endpoint.c CreateEndpoint, and the ways an endpoint ends
- *	docker_join.c	  Join, Leave, and the container's namespace
+ *	docker_endpoint.c CreateEndpoint, Leave, the ways an endpoint ends
+ *	docker_join.c	  Join, and the container's namespace
  *	docker_ports.c	  published ports
  *	docker_state.c	  what outlives the daemon, on the disk
  *	docker_restore.c  containers that ran on without us

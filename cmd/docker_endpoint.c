@@ -381,8 +381,10 @@ void docker_create_endpoint(struct docker *docker, const json_t *call,
 
 /* --- the other calls ----------------------------------------------------- */
 
-void docker_delete_endpoint(struct docker *docker, const json_t *call,
-			    struct docker_reply *reply)
+/* An engine leaves and deletes what it may not have joined, and twice; it gets
+ * no error for that, as it could do nothing about it. */
+static void end(struct docker *docker, const json_t *call, bool forget,
+		struct docker_reply *reply)
 {
 	const char *id = docker_id(call, "EndpointID", reply);
 	struct docker_endpoint *endpoint;
@@ -391,7 +393,19 @@ void docker_delete_endpoint(struct docker *docker, const json_t *call,
 		return;
 	endpoint = docker_endpoint_find(docker, id);
 	if (endpoint)
-		docker_endpoint_end(endpoint, true, ENDED_EXIT, reply);
+		docker_endpoint_end(endpoint, forget, ENDED_EXIT, reply);
 	else
 		docker_ok(reply);
+}
+
+void docker_leave(struct docker *docker, const json_t *call,
+		  struct docker_reply *reply)
+{
+	end(docker, call, false, reply);
+}
+
+void docker_delete_endpoint(struct docker *docker, const json_t *call,
+			    struct docker_reply *reply)
+{
+	end(docker, call, true, reply);
 }

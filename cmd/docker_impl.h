@@ -31,7 +31,8 @@ struct docker_watch;
  * container? */
 enum docker_dns {
 	DOCKER_DNS_AUTO,    /* where the host's resolver is a loopback address,
-			       which engines before v28 ask themselves */
+			       which the engine asks itself, and the tables
+			       can't be there first: before v28 */
 	DOCKER_DNS_REQUIRE, /* always */
 	DOCKER_DNS_TABLES,  /* no: what the tables catch is enough */
 	DOCKER_DNS_COUNT
@@ -79,10 +80,11 @@ struct docker_endpoint {
 	uint8_t bits;
 	char policy[PATH_MAX];
 	enum endpoint_phase phase;
-	int64_t since;	    /* of the phase; CLOCK_MONOTONIC, s */
-	bool doomed;	    /* STARTING: to be ended as soon as it can be */
-	bool forget;	    /* the record goes as soon as it is OVER */
-	unsigned calls;	    /* of the daemon's that have not come back to us */
+	int64_t since;	/* of the phase; CLOCK_MONOTONIC, s */
+	bool doomed;	/* STARTING: to be ended as soon as it can be */
+	bool forget;	/* the record goes as soon as it is OVER */
+	unsigned calls; /* of the daemon's that have not come back to us */
+	bool races;	/* past us, where its namespace is not there at Join */
 	char key[PATH_MAX]; /* the container's namespace, from Join on */
 	uint64_t key_inode; /* 0: it is not there yet */
 	struct docker_watch *watch;
@@ -121,6 +123,8 @@ extern const char docker_no_publish[];
 /* 0, or -EINVAL and @reterr. */
 int docker_network_options(const json_t *call, struct docker_network *network,
 			   char *reterr, size_t cap);
+/* How the engine's resolver is pointed at @gateway, for people. */
+void docker_dns_hint(const struct ip *gateway, char *buf, size_t cap);
 /* Those of one endpoint: its policy, what it publishes. */
 int docker_endpoint_options(const struct docker *docker, const json_t *options,
 			    const struct docker_network *network,
@@ -181,9 +185,10 @@ void docker_ports_check(struct docker_endpoint *endpoint);
 
 /* docker_join.c: is the container's namespace the one it was at Join? */
 bool docker_key_alive(const struct docker_endpoint *endpoint);
-/* Its namespace could not be locked: who is in it is killed. */
-void docker_not_contained(const struct docker_endpoint *endpoint,
-			  const char *why);
+/* Its namespace could not be locked: who is in it is killed. What became of
+ * that, for people; logged. */
+const char *docker_not_contained(const struct docker_endpoint *endpoint,
+				 const char *why);
 /* A keeper that has to make the link anew calls it as the engine did. */
 void docker_name_link(const struct docker_endpoint *endpoint);
 

@@ -40,18 +40,20 @@ bool docker_key_alive(const struct docker_endpoint *endpoint)
 
 /* A container must not run without the tables: the engine would ask for names
  * past us. Who is in its namespace is killed, which is what the engine sees. */
-void docker_not_contained(const struct docker_endpoint *endpoint,
-			  const char *why)
+const char *docker_not_contained(const struct docker_endpoint *endpoint,
+				 const char *why)
 {
 	AUTO_FD int ns = docker_netns_open(endpoint->key);
 	const int r = ns < 0 ? ns : rights_end(ns);
 
-	if (r == 0 || r == -ENOENT)
+	if (r == 0 || r == -ENOENT) {
 		log_err("docker: %s: its container could not be contained, and was ended: %s",
 			endpoint->name, why);
-	else
-		log_err("docker: %s: the container whose namespace is %s is NOT CONTAINED (%s), and can't be ended (%s): stop it",
-			endpoint->name, endpoint->key, why, strerror(-r));
+		return "its container could not be contained, and was ended";
+	}
+	log_err("docker: %s: the container whose namespace is %s is NOT CONTAINED (%s), and can't be ended (%s): stop it",
+		endpoint->name, endpoint->key, why, strerror(-r));
+	return "its container is not contained, and could not be ended";
 }
 
 /* It is locked in, with nobody at the other end. */
@@ -60,6 +62,19 @@ static void cut(struct docker_endpoint *endpoint, const char *why)
 	log_err("docker: %s: its container reaches nothing: %s", endpoint->name,
 		why);
 	docker_endpoint_end(endpoint, false, ENDED_FAILED, NULL);
+}
+
+/* For who reads the container's log, too: it is there, though nothing else of
+ * it may be. */
+static void find(const struct docker_endpoint *endpoint, bool broken,
+		 const char *what, const char *why)
+{
+	struct daemon_sandbox *sandbox = docker_sandbox(endpoint);
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s: %.400s", what, why);
+	if (sandbox)
+		daemon_finding(endpoint->docker->daemon, sandbox, broken, text);
 }
 
 static void told(void *arg, struct daemon_sandbox *sandbox, int err,
@@ -113,7 +128,7 @@ static void appeared(void *arg, int err, int fd, const char *why)
 		log_warn("docker: %s: its container never came",
 			 endpoint->name);
 	else if (err < 0)
-		docker_not_contained(endpoint, why);
+		find(endpoint, true, docker_not_contained(endpoint, why), why);
 	if (err < 0) {
 		docker_endpoint_end(endpoint, false, ENDED_FAILED, NULL);
 		return;
@@ -132,6 +147,10 @@ static int hold(struct docker_endpoint *endpoint, char *reterr, size_t cap)
 	AUTO_FD int ns = docker_netns_open(endpoint->key);
 	int r = ns;
 
+	if (ns == -ENOENT && endpoint->races) {
+		docker_dns_hint(&endpoint->gateway, reterr, cap);
+		return -EPERM;
+	}
 	if (ns == -ENOENT)
 		r = docker_watch(daemon_base(endpoint->docker->daemon),
 				 endpoint->key, &endpoint->gateway, appeared,
@@ -145,6 +164,8 @@ static int hold(struct docker_endpoint *endpoint, char *reterr, size_t cap)
 		return 0;
 	endpoint->key_inode = inode_of(ns);
 	r = rights_lock(ns, &endpoint->gateway, reterr, cap);
+	if (r < 0)
+		find(endpoint, false, "its container was not started", reterr);
 	if (r == 0) {
 		r = tell(endpoint, ns);
 		if (r < 0)
@@ -230,23 +251,6 @@ void docker_join(struct docker *docker, const json_t *call,
 				       DOCKER_IFNAME, "Gateway",
 				       ip_format(&endpoint->gateway, gateway),
 				       "DisableGatewayService", 1));
-}
-
-/* An engine leaves what it may not have joined, and twice; it gets no error for
- * that, as it could do nothing about it. */
-void docker_leave(struct docker *docker, const json_t *call,
-		  struct docker_reply *reply)
-{
-	const char *id = docker_id(call, "EndpointID", reply);
-	struct docker_endpoint *endpoint;
-
-	if (!id)
-		return;
-	endpoint = docker_endpoint_find(docker, id);
-	if (endpoint)
-		docker_endpoint_end(endpoint, false, ENDED_EXIT, reply);
-	else
-		docker_ok(reply);
 }
 
 void docker_program(struct docker *docker, const json_t *call,

@@ -250,11 +250,25 @@ static bool dns_is_ours(const json_t *options, const struct ip *gateway)
 	       ip_parse(server, &ip) && ip_equal(&ip, gateway);
 }
 
+void docker_dns_hint(const struct ip *gateway, char *buf, size_t cap)
+{
+	char text[IP_TEXT_MAX];
+
+	ip_format(gateway, text);
+	snprintf(
+		buf, cap,
+		"the engine would ask the host's name server for this container, past its policy. Say so that it asks sallyport: docker run --dns %s (compose: \"dns: %s\"), and no other server. Or make the network with -o dns=tables: sallyport-docker(7)",
+		text, text);
+}
+
+/* Before v28 an engine starts a container without waiting for our tables, and
+ * none says which it is; but at Join it shows, when the container's namespace
+ * is there already, or not. */
 static int dns_options(const struct docker *docker, const json_t *options,
-		       const struct docker_network *network, char *reterr,
+		       const struct docker_network *network,
+		       struct docker_endpoint *endpoint, char *reterr,
 		       size_t cap)
 {
-	char gateway[IP_TEXT_MAX];
 	enum docker_dns dns = network->dns;
 	const char *word = daemon_config(docker->daemon)->docker_dns;
 	size_t i;
@@ -262,17 +276,13 @@ static int dns_options(const struct docker *docker, const json_t *options,
 	if (dns == DOCKER_DNS_AUTO &&
 	    word_of(word, docker_dns_words, DOCKER_DNS_COUNT, &i) == 0)
 		dns = (enum docker_dns)i;
-	if (dns == DOCKER_DNS_AUTO)
-		dns = resolver_is_loopback(docker->resolv_conf)
-			      ? DOCKER_DNS_REQUIRE
-			      : DOCKER_DNS_TABLES;
 	if (dns == DOCKER_DNS_TABLES || dns_is_ours(options, &network->gateway))
 		return 0;
-	ip_format(&network->gateway, gateway);
-	snprintf(
-		reterr, cap,
-		"the engine would ask the host's name server for this container, past its policy. Say so that it asks sallyport: docker run --dns %s (compose: \"dns: %s\"), and no other server. Or make the network with -o dns=tables: sallyport-docker(7)",
-		gateway, gateway);
+	if (dns == DOCKER_DNS_AUTO) {
+		endpoint->races = resolver_is_loopback(docker->resolv_conf);
+		return 0;
+	}
+	docker_dns_hint(&network->gateway, reterr, cap);
 	return -EINVAL;
 }
 
@@ -314,5 +324,5 @@ int docker_endpoint_options(const struct docker *docker, const json_t *options,
 		snprintf(reterr, cap, "%s", docker_no_publish);
 		return -EINVAL;
 	}
-	return dns_options(docker, options, network, reterr, cap);
+	return dns_options(docker, options, network, endpoint, reterr, cap);
 }

@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "cmd/docker_impl.h"
 
 #define STATE_VERSION 1
 #define STATE_MAX     (64u << 10) /* of a file */
-#define TEMPORARY     ".new"
 #define NAME_CAP      (DOCKER_ID_MAX + 32)
 
 int docker_state_open(const char *dir, int *ret_fd)
@@ -37,33 +37,11 @@ static void name_of(char buf[NAME_CAP], const char *kind, const char *id)
 	snprintf(buf, NAME_CAP, "%s-%s.json", kind, id);
 }
 
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		len -= (size_t)n;
-	}
-	return fsync(fd) < 0 ? -errno : 0;
-}
-
 static int write_file(int dir, const char *name, const char *text)
 {
-	AUTO_FD int fd = openat(
-		dir, TEMPORARY,
-		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int r = fd < 0 ? -errno : write_all(fd, text, strlen(text));
+	int r = file_put(dir, name, text, strlen(text));
 
-	if (r == 0 && renameat(dir, TEMPORARY, dir, name) < 0)
-		r = -errno;
-	if (r == 0 && fsync(dir) < 0)
-		r = -errno;
-	return r;
+	return r == 0 && fsync(dir) < 0 ? -errno : r;
 }
 
 /* @object is taken. */
@@ -246,13 +224,12 @@ static bool read_endpoint(struct docker *docker, const json_t *object,
 
 static json_t *read_file(int dir, const char *name)
 {
-	AUTO_FREE char *text = malloc(STATE_MAX);
-	AUTO_FD int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t n = text && fd >= 0 ? read(fd, text, STATE_MAX) : -1;
+	AUTO_FREE char *text = NULL;
+	size_t len;
 
-	if (n < 0 || n == STATE_MAX)
+	if (file_get(dir, name, STATE_MAX, &text, &len) < 0)
 		return NULL;
-	return json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL);
+	return json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
 }
 
 /* The id in "KIND-ID.json". */

@@ -8,6 +8,7 @@
 #define CMD_GATEWAY_H
 
 #include "cmd/privsep.h"
+#include "firewall/lock.h"
 #include "firewall/ruleset.h"
 #include "launch/netns.h"
 
@@ -63,8 +64,13 @@ struct gateway {
 	 * long (monotonic), nothing is compared there. */
 	bool settling;
 	int64_t settle_end_ms;
-	size_t others;	  /* interfaces there that are not ours */
-	struct nft *lock; /* .place.tables: to read them back by, or NULL */
+	size_t others; /* interfaces there that are not ours */
+	/* .place.tables: what they are, and what they shut; .lock NULL: none,
+	 * or none yet. */
+	struct nft *lock;
+	struct lock_spec locked;
+	char shut[LOCK_OTHERS_MAX][16];
+	size_t shut_n;
 	/* What counters that are gone have counted, and what those that are
 	 * there had at the last look. */
 	struct ruleset_counters before, last;

@@ -64,7 +64,8 @@ static void name_others(const struct gateway *g, char *buf, size_t cap)
 	size_t n = 0;
 
 	if (g->place.tables)
-		(void)link_others(g->sandbox.route, LOCK_GROUP, name, 1, &n);
+		(void)link_others(g->sandbox.route, LOCK_GROUP, g->locked.link,
+				  name, 1, &n);
 	if (n == 0)
 		snprintf(buf, cap, "%zu interfaces are not ours", g->others);
 	else
@@ -94,6 +95,11 @@ int gateway_settle(struct gateway *g, struct link_view **view, char *reterr,
 	if (late || (!err && is_done(g, *view, index))) {
 		g->settling = false;
 		g->view[SANDBOX_SIDE] = STEAL(*view);
+		/* Now it is known which link is ours. */
+		if (g->place.tables && gateway_shut(g)) {
+			snprintf(reterr, cap, "the tables can't be changed");
+			return -EBADMSG;
+		}
 	}
 	if (g->others > before) {
 		name_others(g, reterr, cap);

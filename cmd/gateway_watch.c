@@ -54,8 +54,6 @@ static int watch_side(struct gateway *g, size_t side, char *reterr, size_t cap)
 		snprintf(reterr, cap, "watching the links: %s", strerror(-err));
 		return err;
 	}
-	if (link_view_interfaces(g->view[side]) == INTERFACES)
-		return 0;
 	if (only_told(g, side)) {
 		g->others = others_of(g->view[side]);
 		err = gateway_shut(g);
@@ -64,6 +62,8 @@ static int watch_side(struct gateway *g, size_t side, char *reterr, size_t cap)
 				 strerror(-err));
 		return err;
 	}
+	if (link_view_interfaces(g->view[side]) == INTERFACES)
+		return 0;
 	snprintf(reterr, cap, "%s has interfaces that are not ours",
 		 side_name[side]);
 	return -EBADMSG;

@@ -111,7 +111,15 @@ static void take_netns(struct keeper *k, int ns)
 {
 	struct msg_keep_done done = { 0 };
 
+	char text[sizeof(done.text) + 64];
+
 	done.status = join(k, ns, done.text, sizeof(done.text));
+	if (done.status) {
+		snprintf(text, sizeof(text),
+			 "the container's namespace could not be held: %s",
+			 done.text);
+		warden_finding(&k->warden, text);
+	}
 	keeper_say(k, MSG_KEEP_DONE, &done);
 }
 
@@ -233,6 +241,11 @@ static void obey(struct keeper *k, struct msg *msg)
 	case MSG_KEEP_STATS:
 		boundary_look_every(&k->warden, msg->keep_stats.look_s);
 		ask_counts(k);
+		break;
+	case MSG_KEEP_FINDING:
+		warden_finding(&k->warden, msg->keep_finding.text);
+		if (msg->keep_finding.broken)
+			k->warden.watched.held = BOUNDARY_BROKEN;
 		break;
 	case MSG_KEEP_END:
 		take_end(k, &msg->keep_end);

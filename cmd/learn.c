@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/learn_plan.h"
@@ -181,21 +182,6 @@ static void read_log(const char *path, struct learn_table *table)
 		die(EXIT_SALLYPORT, "%s: %s", path, strerror(-r));
 }
 
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		len -= (size_t)n;
-	}
-	return fsync(fd) < 0 ? -errno : 0;
-}
-
 /* All of it or nothing appears at @path. 0 or -errno. */
 static int replace(const char *path, bool force, const char *text, size_t len)
 {
@@ -209,7 +195,9 @@ static int replace(const char *path, bool force, const char *text, size_t len)
 	fd = mkstemp(temporary);
 	if (fd < 0)
 		return -errno;
-	r = fchmod(fd, 0644) < 0 ? -errno : write_all(fd, text, len);
+	r = fchmod(fd, 0644) < 0 ? -errno : file_write(fd, text, len);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
 	if (r == 0 && force)
 		r = rename(temporary, path) < 0 ? -errno : 0;
 	else if (r == 0)

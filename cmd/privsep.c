@@ -167,6 +167,11 @@ static bool keep_forward_ok(const struct msg *msg)
 	return ip_ok(&msg->keep_forward.at.ip) && msg->keep_forward.port;
 }
 
+static bool keep_finding_ok(const struct msg *msg)
+{
+	return msg->keep_finding.broken <= 1 && TEXT_OK(msg->keep_finding.text);
+}
+
 static bool keep_end_ok(const struct msg *msg)
 {
 	return msg->keep_end.ended <= ENDED_FAILED;
@@ -291,6 +296,8 @@ static const struct msg_spec {
 	[MSG_KEEP_FORWARD] = { true, true, sizeof(struct msg_keep_forward),
 			       keep_forward_ok },
 	[MSG_KEEP_STATS] = { true, false, sizeof(struct msg_keep_stats), NULL },
+	[MSG_KEEP_FINDING] = { true, false, sizeof(struct msg_keep_finding),
+			       keep_finding_ok },
 	[MSG_KEEP_END] = { true, false, sizeof(struct msg_keep_end),
 			   keep_end_ok },
 	[MSG_KEEP_EXEC] = { true, false, sizeof(struct msg_keep_exec),

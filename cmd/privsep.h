@@ -62,6 +62,7 @@ enum msg_type {
 	MSG_KEEP_POLICY,  /* struct msg_gate_policy; fd: sealed memfd */
 	MSG_KEEP_FORWARD, /* struct msg_keep_forward; fd: a listening socket */
 	MSG_KEEP_STATS,	  /* struct msg_keep_stats; its answer is COUNTS */
+	MSG_KEEP_FINDING, /* struct msg_keep_finding: for the log */
 	MSG_KEEP_END,	  /* struct msg_keep_end */
 	MSG_KEEP_EXEC,	  /* struct msg_keep_exec: a record of it */
 	/* keeper -> daemon */
@@ -277,6 +278,11 @@ struct msg_keep_stats {
 	uint32_t look_s; /* as .look_s of the start, from now on */
 };
 
+struct msg_keep_finding {
+	uint8_t broken; /* and the boundary did not hold */
+	char text[512];
+};
+
 struct msg_keep_end {
 	uint8_t ended; /* enum ended_by */
 	int32_t status;
@@ -347,6 +353,7 @@ struct msg {
 		struct msg_keep_start keep_start;
 		struct msg_keep_forward keep_forward;
 		struct msg_keep_stats keep_stats;
+		struct msg_keep_finding keep_finding;
 		struct msg_keep_end keep_end;
 		struct msg_keep_exec keep_exec;
 		struct msg_keep_ready keep_ready;

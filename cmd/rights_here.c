@@ -249,11 +249,17 @@ static bool is_ours(int ns)
 
 int here_lock(int ns, const struct ip *gateway, char *reterr, size_t cap)
 {
+	struct lock_spec spec = {
+		.gateway = *gateway,
+		.netdev = true,
+		.early = true,
+	};
+
 	if (is_ours(ns)) {
 		snprintf(reterr, cap, "it is the host's own namespace");
 		return -EXDEV;
 	}
-	return docker_lock(ns, gateway, NULL, reterr, cap);
+	return docker_lock(ns, &spec, NULL, reterr, cap);
 }
 
 static int open_route(void *arg, int *ret_fds, size_t *ret_n)

@@ -6,7 +6,7 @@
  *	chain IFNAME (netdev, egress, policy drop)
  *	  drops all that another network's interface sends
  *	chain early (netdev, egress of eth0 to eth15, policy drop)
- *	  by a link of our group	accept
+ *	  by our link			accept
  *
  * The first is made when the interface is there, a moment too late. The second
  * waits for it, which Linux 6.16 and later can: an engine gives an interface
@@ -18,89 +18,62 @@
 #include <stdio.h>
 /* these want stdio.h */
 #include <libnftnl/chain.h>
-#include <libnftnl/rule.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 
-#include "firewall/expr.h"
+#include "firewall/table.h"
 
 #define CHAIN_EARLY "early"
 #define NAMES	    16 /* eth0 and so on */
 
-static struct nftnl_chain *egress(const char *name)
-{
-	struct nftnl_chain *c = nftnl_chain_alloc();
+static const struct table_hook egress = {
+	.type = "filter",
+	.hook = NF_NETDEV_EGRESS,
+	.policy = NF_DROP,
+};
 
-	if (!c)
-		return NULL;
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_FAMILY, NFPROTO_NETDEV);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, NF_NETDEV_EGRESS);
-	nftnl_chain_set_s32(c, NFTNL_CHAIN_PRIO, 0);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_POLICY, NF_DROP);
-	if (nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, LOCK_TABLE) < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, name) < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, "filter") < 0) {
-		nftnl_chain_free(c);
-		return NULL;
-	}
-	return c;
+static void shut(struct table *t, const char *ifname)
+{
+	struct nftnl_chain *c = table_chain(t, ifname, &egress);
+
+	if (c && nftnl_chain_set_str(c, NFTNL_CHAIN_DEV, ifname) < 0)
+		t->at.failed = true;
 }
 
-struct nftnl_chain *lock_shut_chain(const char *ifname)
+static void is(struct table *t, uint32_t meta, uint32_t value)
 {
-	struct nftnl_chain *c = egress(ifname);
-
-	if (c && nftnl_chain_set_str(c, NFTNL_CHAIN_DEV, ifname) < 0) {
-		nftnl_chain_free(c);
-		return NULL;
-	}
-	return c;
+	expr_meta_load(&t->at, meta, REG_KEY);
+	expr_cmp(&t->at, NFT_CMP_EQ, &value, sizeof(value));
 }
 
-static struct nftnl_rule *ours(void)
-{
-	const uint32_t group = LOCK_GROUP;
-	struct expr_list at = { .rule = nftnl_rule_alloc() };
-
-	if (!at.rule)
-		return NULL;
-	nftnl_rule_set_u32(at.rule, NFTNL_RULE_FAMILY, NFPROTO_NETDEV);
-	if (nftnl_rule_set_str(at.rule, NFTNL_RULE_TABLE, LOCK_TABLE) < 0 ||
-	    nftnl_rule_set_str(at.rule, NFTNL_RULE_CHAIN, CHAIN_EARLY) < 0)
-		at.failed = true;
-	expr_meta_load(&at, NFT_META_OIFGROUP, REG_KEY);
-	expr_cmp(&at, NFT_CMP_EQ, &group, sizeof(group));
-	expr_verdict(&at, NF_ACCEPT, NULL);
-	if (at.failed) {
-		nftnl_rule_free(at.rule);
-		return NULL;
-	}
-	return at.rule;
-}
-
-int lock_early_make(struct lock_early *early)
+static void early(struct table *t, uint32_t link)
 {
 	char name[NAMES][16];
 	const char *names[NAMES + 1] = { NULL };
+	struct nftnl_chain *c = table_chain(t, CHAIN_EARLY, &egress);
 
-	*early = (struct lock_early){ egress(CHAIN_EARLY), ours() };
-	if (!early->chain || !early->rule)
-		return -ENOMEM;
 	for (unsigned i = 0; i < NAMES; i++) {
 		(void)snprintf(name[i], sizeof(name[i]), "eth%u", i);
 		names[i] = name[i];
 	}
-	return nftnl_chain_set_data(early->chain, NFTNL_CHAIN_DEVICES, names,
-				    0) < 0
-		       ? -ENOMEM
-		       : 0;
+	if (c && nftnl_chain_set_data(c, NFTNL_CHAIN_DEVICES, names, 0) < 0)
+		t->at.failed = true;
+	table_rule(t, CHAIN_EARLY);
+	is(t, NFT_META_OIFGROUP, LOCK_GROUP);
+	if (link)
+		is(t, NFT_META_OIF, link);
+	expr_verdict(&t->at, NF_ACCEPT, NULL);
 }
 
-void lock_early_free(struct lock_early *early)
+int lock_shut_make(struct table *ret, const struct lock_spec *spec,
+		   const char (*name)[16], size_t n)
 {
-	if (early->chain)
-		nftnl_chain_free(early->chain);
-	if (early->rule)
-		nftnl_rule_free(early->rule);
-	*early = (struct lock_early){ 0 };
+	*ret = (struct table){ .name = LOCK_TABLE,
+			       .family = NFPROTO_NETDEV,
+			       .flags = lock_flags(spec) };
+	if (spec->early)
+		early(ret, spec->link);
+	for (size_t i = 0; i < n; i++)
+		shut(ret, name[i]);
+	return table_made(ret);
 }

@@ -18,9 +18,11 @@
  *	chain source (nat, postrouting 90)
  *	  from 127/8, not to lo		masquerade
  *
- * "Ours" is IPv4 by a link of our group. What is neither loopback nor ours is
- * dropped in both directions, IPv6 too; `last` sees what is forwarded, and what
- * a rule of somebody else sends another way after `out` has seen it.
+ * "Ours" is IPv4 by a link of our group; and of its index, once that is known:
+ * who has rights over the namespace can give any link our group. What is
+ *neither loopback nor ours is dropped in both directions, IPv6 too; `last` sees
+ *what is forwarded, and what a rule of somebody else sends another way after
+ *`out` has seen it.
  *
  * The engine's resolver listens at 127.0.0.11 on a port of its own choice, to
  * which its rules (nat, -100) lead port 53. It asks on behalf of the container,
@@ -35,14 +37,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <libnftnl/chain.h>
-#include <libnftnl/object.h>
-#include <libnftnl/rule.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 
 #include "base/cleanup.h"
 #include "firewall/expr.h"
+#include "firewall/table.h"
 
 #define CHAIN_IN     "in"
 #define CHAIN_OUT    "out"
@@ -69,53 +69,33 @@ const char *const lock_counter[LOCK_COUNTERS] = {
 };
 
 static const struct {
-	const char *name, *type;
-	uint32_t hook;
-	int32_t priority;
-	uint32_t policy;
-} chains[LOCK_CHAINS] = {
-	{ CHAIN_IN, "filter", NF_INET_PRE_ROUTING, -400, NF_DROP },
-	{ CHAIN_OUT, "filter", NF_INET_LOCAL_OUT, -400, NF_DROP },
-	{ CHAIN_LAST, "filter", NF_INET_POST_ROUTING, 300, NF_DROP },
-	{ CHAIN_NAMES, "nat", NF_INET_LOCAL_OUT, -150, NF_ACCEPT },
-	{ CHAIN_STRAY, "filter", NF_INET_LOCAL_OUT, -90, NF_ACCEPT },
-	{ CHAIN_SOURCE, "nat", NF_INET_POST_ROUTING, 90, NF_ACCEPT },
+	const char *name;
+	struct table_hook hook;
+} chains[] = {
+	{ CHAIN_IN, { "filter", NF_INET_PRE_ROUTING, -400, NF_DROP } },
+	{ CHAIN_OUT, { "filter", NF_INET_LOCAL_OUT, -400, NF_DROP } },
+	{ CHAIN_LAST, { "filter", NF_INET_POST_ROUTING, 300, NF_DROP } },
+	{ CHAIN_NAMES, { "nat", NF_INET_LOCAL_OUT, -150, NF_ACCEPT } },
+	{ CHAIN_STRAY, { "filter", NF_INET_LOCAL_OUT, -90, NF_ACCEPT } },
+	{ CHAIN_SOURCE, { "nat", NF_INET_POST_ROUTING, 90, NF_ACCEPT } },
 };
 
 /* The rules are written one after another. */
 struct writer {
-	struct lock_plan *plan;
-	struct expr_list at; /* the rule being written */
+	struct table *table;
+	const struct lock_spec *spec;
 };
-
-static void rule(struct writer *w, const char *chain)
-{
-	struct nftnl_rule *r = NULL;
-
-	if (w->plan->rules < LOCK_RULES)
-		r = nftnl_rule_alloc();
-	if (!r) {
-		w->at.failed = true;
-		return;
-	}
-	w->plan->rule[w->plan->rules++] = r;
-	w->at.rule = r;
-	nftnl_rule_set_u32(r, NFTNL_RULE_FAMILY, NFPROTO_INET);
-	if (nftnl_rule_set_str(r, NFTNL_RULE_TABLE, LOCK_TABLE) < 0 ||
-	    nftnl_rule_set_str(r, NFTNL_RULE_CHAIN, chain) < 0)
-		w->at.failed = true;
-}
 
 static void is_u8(struct writer *w, uint32_t meta, uint8_t value)
 {
-	expr_meta_load(&w->at, meta, REG_KEY);
-	expr_cmp(&w->at, NFT_CMP_EQ, &value, sizeof(value));
+	expr_meta_load(&w->table->at, meta, REG_KEY);
+	expr_cmp(&w->table->at, NFT_CMP_EQ, &value, sizeof(value));
 }
 
 static void is_u32(struct writer *w, uint32_t meta, uint32_t op, uint32_t value)
 {
-	expr_meta_load(&w->at, meta, REG_KEY);
-	expr_cmp(&w->at, op, &value, sizeof(value));
+	expr_meta_load(&w->table->at, meta, REG_KEY);
+	expr_cmp(&w->table->at, op, &value, sizeof(value));
 }
 
 static void is_ipv4(struct writer *w)
@@ -123,11 +103,18 @@ static void is_ipv4(struct writer *w)
 	is_u8(w, NFT_META_NFPROTO, NFPROTO_IPV4);
 }
 
-/* @meta: the group of the link that it came by, or goes by. */
-static void is_ours(struct writer *w, uint32_t meta)
+/* Came by our link, or goes by it. */
+static void is_ours(struct writer *w, uint32_t group, uint32_t index)
 {
 	is_ipv4(w);
-	is_u32(w, meta, NFT_CMP_EQ, LOCK_GROUP);
+	is_u32(w, group, NFT_CMP_EQ, LOCK_GROUP);
+	if (w->spec->link)
+		is_u32(w, index, NFT_CMP_EQ, w->spec->link);
+}
+
+static void from_ours(struct writer *w)
+{
+	is_ours(w, NFT_META_IIFGROUP, NFT_META_IIF);
 }
 
 /* The address @at, one of IPv4, is in 127/8. */
@@ -135,9 +122,9 @@ static void is_loopback(struct writer *w, uint32_t at)
 {
 	const uint8_t byte = 127;
 
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, at, sizeof(byte),
-		     REG_KEY);
-	expr_cmp(&w->at, NFT_CMP_EQ, &byte, sizeof(byte));
+	expr_payload(&w->table->at, NFT_PAYLOAD_NETWORK_HEADER, at,
+		     sizeof(byte), REG_KEY);
+	expr_cmp(&w->table->at, NFT_CMP_EQ, &byte, sizeof(byte));
 }
 
 static void to_resolver(struct writer *w)
@@ -145,143 +132,95 @@ static void to_resolver(struct writer *w)
 	const uint32_t address = htonl(LOCK_RESOLVER);
 
 	is_ipv4(w);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT,
+	expr_payload(&w->table->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT,
 		     sizeof(address), REG_KEY);
-	expr_cmp(&w->at, NFT_CMP_EQ, &address, sizeof(address));
+	expr_cmp(&w->table->at, NFT_CMP_EQ, &address, sizeof(address));
 }
 
 static void count_and_drop(struct writer *w, size_t counter)
 {
-	expr_count(&w->at, lock_counter[counter]);
-	expr_verdict(&w->at, NF_DROP, NULL);
+	expr_count(&w->table->at, lock_counter[counter]);
+	expr_verdict(&w->table->at, NF_DROP, NULL);
 }
 
 static void write_in(struct writer *w)
 {
-	rule(w, CHAIN_IN);
+	table_rule(w->table, CHAIN_IN);
 	is_u32(w, NFT_META_IIF, NFT_CMP_EQ, LOOPBACK_INDEX);
-	expr_verdict(&w->at, NF_ACCEPT, NULL);
+	expr_verdict(&w->table->at, NF_ACCEPT, NULL);
 
-	rule(w, CHAIN_IN);
-	is_ours(w, NFT_META_IIFGROUP);
+	table_rule(w->table, CHAIN_IN);
+	from_ours(w);
 	is_loopback(w, IP_SOURCE_AT);
 	count_and_drop(w, COUNT_ENTERED);
 
-	rule(w, CHAIN_IN);
-	is_ours(w, NFT_META_IIFGROUP);
+	table_rule(w->table, CHAIN_IN);
+	from_ours(w);
 	is_loopback(w, IP_DEST_AT);
 	count_and_drop(w, COUNT_ENTERED);
 
-	rule(w, CHAIN_IN);
-	is_ours(w, NFT_META_IIFGROUP);
-	expr_verdict(&w->at, NF_ACCEPT, NULL);
+	table_rule(w->table, CHAIN_IN);
+	from_ours(w);
+	expr_verdict(&w->table->at, NF_ACCEPT, NULL);
 
-	rule(w, CHAIN_IN);
+	table_rule(w->table, CHAIN_IN);
 	count_and_drop(w, COUNT_ENTERED);
 }
 
 static void write_out(struct writer *w, const char *chain)
 {
-	rule(w, chain);
+	table_rule(w->table, chain);
 	is_u32(w, NFT_META_OIF, NFT_CMP_EQ, LOOPBACK_INDEX);
-	expr_verdict(&w->at, NF_ACCEPT, NULL);
+	expr_verdict(&w->table->at, NF_ACCEPT, NULL);
 
-	rule(w, chain);
-	is_ours(w, NFT_META_OIFGROUP);
-	expr_verdict(&w->at, NF_ACCEPT, NULL);
+	table_rule(w->table, chain);
+	is_ours(w, NFT_META_OIFGROUP, NFT_META_OIF);
+	expr_verdict(&w->table->at, NF_ACCEPT, NULL);
 
-	rule(w, chain);
+	table_rule(w->table, chain);
 	count_and_drop(w, COUNT_LEFT);
 }
 
 static void write_names(struct writer *w, uint8_t protocol, uint32_t gateway)
 {
-	rule(w, CHAIN_NAMES);
+	table_rule(w->table, CHAIN_NAMES);
 	to_resolver(w);
 	is_u8(w, NFT_META_L4PROTO, protocol);
-	expr_count(&w->at, lock_counter[COUNT_NAMES]);
-	expr_dnat(&w->at, gateway, DNS_PORT);
+	expr_count(&w->table->at, lock_counter[COUNT_NAMES]);
+	expr_dnat(&w->table->at, gateway, DNS_PORT);
 }
 
 static void write_rest(struct writer *w)
 {
-	rule(w, CHAIN_STRAY);
+	table_rule(w->table, CHAIN_STRAY);
 	to_resolver(w);
 	count_and_drop(w, COUNT_STRAY);
 
-	rule(w, CHAIN_SOURCE);
+	table_rule(w->table, CHAIN_SOURCE);
 	is_u32(w, NFT_META_OIF, NFT_CMP_NEQ, LOOPBACK_INDEX);
 	is_ipv4(w);
 	is_loopback(w, IP_SOURCE_AT);
-	expr_masquerade(&w->at);
+	expr_masquerade(&w->table->at);
 }
 
-static int make_chain(struct nftnl_chain **ret, size_t i)
+int lock_plan_make(struct table *ret, const struct lock_spec *spec)
 {
-	struct nftnl_chain *c = nftnl_chain_alloc();
+	struct writer w = { .table = ret, .spec = spec };
 
-	*ret = c;
-	if (!c)
-		return -ENOMEM;
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_FAMILY, NFPROTO_INET);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, chains[i].hook);
-	nftnl_chain_set_s32(c, NFTNL_CHAIN_PRIO, chains[i].priority);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_POLICY, chains[i].policy);
-	if (nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, LOCK_TABLE) < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, chains[i].name) < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, chains[i].type) < 0)
-		return -ENOMEM;
-	return 0;
-}
-
-static int make_counter(struct nftnl_obj **ret, const char *name)
-{
-	struct nftnl_obj *o = nftnl_obj_alloc();
-
-	*ret = o;
-	if (!o)
-		return -ENOMEM;
-	nftnl_obj_set_u32(o, NFTNL_OBJ_FAMILY, NFPROTO_INET);
-	nftnl_obj_set_u32(o, NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
-	nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_PKTS, 0);
-	nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_BYTES, 0);
-	nftnl_obj_set_str(o, NFTNL_OBJ_TABLE, LOCK_TABLE);
-	nftnl_obj_set_str(o, NFTNL_OBJ_NAME, name);
-	return 0;
-}
-
-int lock_plan_make(struct lock_plan *plan, const struct lock_spec *spec)
-{
-	struct writer w = { .plan = plan };
-	int r = 0;
-
-	*plan = (struct lock_plan){ 0 };
+	*ret = (struct table){ .name = LOCK_TABLE,
+			       .family = NFPROTO_INET,
+			       .flags = lock_flags(spec) };
 	if (spec->gateway.len != 4)
 		return -EINVAL;
-	for (size_t i = 0; r == 0 && i < LOCK_CHAINS; i++)
-		r = make_chain(&plan->chain[i], i);
-	for (size_t i = 0; r == 0 && i < LOCK_COUNTERS; i++)
-		r = make_counter(&plan->counter[i], lock_counter[i]);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(chains); i++)
+		table_chain(ret, chains[i].name, &chains[i].hook);
+	for (size_t i = 0; i < LOCK_COUNTERS; i++)
+		table_counter(ret, lock_counter[i]);
 	write_in(&w);
 	write_out(&w, CHAIN_OUT);
 	write_out(&w, CHAIN_LAST);
 	write_names(&w, IPPROTO_UDP, ip_v4_value(&spec->gateway));
 	write_names(&w, IPPROTO_TCP, ip_v4_value(&spec->gateway));
 	write_rest(&w);
-	return w.at.failed ? -ENOMEM : 0;
-}
-
-void lock_plan_free(struct lock_plan *plan)
-{
-	for (size_t i = 0; i < LOCK_CHAINS; i++)
-		if (plan->chain[i])
-			nftnl_chain_free(plan->chain[i]);
-	for (size_t i = 0; i < LOCK_COUNTERS; i++)
-		if (plan->counter[i])
-			nftnl_obj_free(plan->counter[i]);
-	for (size_t i = 0; i < plan->rules; i++)
-		nftnl_rule_free(plan->rule[i]);
-	*plan = (struct lock_plan){ 0 };
+	return table_made(ret);
 }

@@ -36,9 +36,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <libnftnl/chain.h>
-#include <libnftnl/object.h>
-#include <libnftnl/rule.h>
 #include <libnftnl/set.h>
 #include <linux/if_packet.h>
 #include <linux/netfilter.h>
@@ -46,7 +43,8 @@
 #include <linux/netfilter_ipv4.h>
 
 #include "base/cleanup.h"
-#include "firewall/writer.h"
+#include "firewall/expr.h"
+#include "firewall/table.h"
 
 #define CHAIN_PRE     "pre"
 #define CHAIN_REFUSE  "refuse"
@@ -60,6 +58,7 @@
 #define COUNT_IPV6	2
 #define COUNT_FORWARDED 3
 
+#define SNAPLEN	      128
 #define DNS_PORT      53
 #define IP_FRAG_AT    6
 #define IP_SOURCE_AT  12
@@ -68,6 +67,8 @@
 #define TCP_FLAGS_AT  13
 #define TCP_SYN	      0x02
 #define TCP_ACK	      0x10
+
+#define SET_FLOWS_ID 3
 
 /* nft's numbers of types, six bits each, so that it can list our sets. */
 #define TYPE_IFNAME  41u
@@ -83,31 +84,63 @@ const char *const plan_counter[PLAN_COUNTERS] = {
 	[COUNT_FORWARDED] = "forwarded",
 };
 
+/* The rules are written one after another. */
+struct writer {
+	struct table *plan;
+	const struct ruleset_spec *spec;
+};
+
+static void count_and_log(struct writer *w, size_t counter)
+{
+	expr_count(&w->plan->at, plan_counter[counter]);
+	expr_log(&w->plan->at, plan_counter[counter], w->spec->nflog_group,
+		 SNAPLEN);
+}
+
+static void count_and_drop(struct writer *w, size_t counter)
+{
+	count_and_log(w, counter);
+	expr_verdict(&w->plan->at, NF_DROP, NULL);
+}
+
+static void is_u8(struct writer *w, uint32_t meta, uint32_t op, uint8_t value)
+{
+	expr_meta_load(&w->plan->at, meta, REG_KEY);
+	expr_cmp(&w->plan->at, op, &value, sizeof(value));
+}
+
+/* The next expressions read an IPv4 header. Others were dropped before; nft
+ * lists addresses only where a rule says so itself. */
+static void is_ipv4(struct writer *w)
+{
+	is_u8(w, NFT_META_NFPROTO, NFT_CMP_EQ, NFPROTO_IPV4);
+}
+
 /* The first byte of the destination. */
 static void to_network(struct writer *w, uint8_t byte)
 {
-	writer_ipv4(w);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 1,
+	is_ipv4(w);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 1,
 		     REG_KEY);
-	expr_cmp(&w->at, NFT_CMP_EQ, &byte, sizeof(byte));
+	expr_cmp(&w->plan->at, NFT_CMP_EQ, &byte, sizeof(byte));
 }
 
 static void write_spoofs(struct writer *w)
 {
-	writer_rule(w, CHAIN_PRE);
-	expr_meta_set_mark(&w->at, 0);
+	table_rule(w->plan, CHAIN_PRE);
+	expr_meta_set_mark(&w->plan->at, 0);
 
-	writer_rule(w, CHAIN_PRE);
-	writer_meta(w, NFT_META_NFPROTO, NFT_CMP_NEQ, NFPROTO_IPV4);
-	writer_count_drop(w, plan_counter[COUNT_IPV6]);
+	table_rule(w->plan, CHAIN_PRE);
+	is_u8(w, NFT_META_NFPROTO, NFT_CMP_NEQ, NFPROTO_IPV4);
+	count_and_drop(w, COUNT_IPV6);
 
-	writer_rule(w, CHAIN_PRE);
-	writer_ipv4(w);
-	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE_AT, 4,
+	table_rule(w->plan, CHAIN_PRE);
+	is_ipv4(w);
+	expr_meta_load(&w->plan->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE_AT, 4,
 		     REG_KEY2);
-	expr_lookup(&w->at, SET_LINKS, true);
-	writer_count_drop(w, plan_counter[COUNT_SPOOFED]);
+	expr_lookup(&w->plan->at, SET_LINKS, true);
+	count_and_drop(w, COUNT_SPOOFED);
 }
 
 /* What must not be answered, not even by a refusal. */
@@ -115,25 +148,25 @@ static void write_martians(struct writer *w)
 {
 	const uint32_t top = htonl(0xe0000000);
 
-	writer_rule(w, CHAIN_PRE);
-	writer_meta(w, NFT_META_PKTTYPE, NFT_CMP_NEQ, PACKET_HOST);
-	writer_count_drop(w, plan_counter[COUNT_REFUSED]);
+	table_rule(w->plan, CHAIN_PRE);
+	is_u8(w, NFT_META_PKTTYPE, NFT_CMP_NEQ, PACKET_HOST);
+	count_and_drop(w, COUNT_REFUSED);
 
-	writer_rule(w, CHAIN_PRE);
-	writer_ipv4(w);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+	table_rule(w->plan, CHAIN_PRE);
+	is_ipv4(w);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY);
-	expr_mask(&w->at, &top, sizeof(top));
-	expr_cmp(&w->at, NFT_CMP_EQ, &top, sizeof(top));
-	writer_count_drop(w, plan_counter[COUNT_REFUSED]);
+	expr_mask(&w->plan->at, &top, sizeof(top));
+	expr_cmp(&w->plan->at, NFT_CMP_EQ, &top, sizeof(top));
+	count_and_drop(w, COUNT_REFUSED);
 
-	writer_rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	to_network(w, 127);
-	writer_count_drop(w, plan_counter[COUNT_REFUSED]);
+	count_and_drop(w, COUNT_REFUSED);
 
-	writer_rule(w, CHAIN_PRE);
+	table_rule(w->plan, CHAIN_PRE);
 	to_network(w, 0);
-	writer_count_drop(w, plan_counter[COUNT_REFUSED]);
+	count_and_drop(w, COUNT_REFUSED);
 }
 
 static void write_fragments(struct writer *w)
@@ -141,41 +174,46 @@ static void write_fragments(struct writer *w)
 	const uint16_t mask = htons(0x3fff); /* more fragments, or an offset */
 	const uint16_t zero = 0;
 
-	writer_rule(w, CHAIN_PRE);
-	writer_ipv4(w);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_FRAG_AT,
+	table_rule(w->plan, CHAIN_PRE);
+	is_ipv4(w);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_FRAG_AT,
 		     sizeof(mask), REG_KEY);
-	expr_mask(&w->at, &mask, sizeof(mask));
-	expr_cmp(&w->at, NFT_CMP_NEQ, &zero, sizeof(zero));
-	writer_goto(w, CHAIN_REFUSE);
+	expr_mask(&w->plan->at, &mask, sizeof(mask));
+	expr_cmp(&w->plan->at, NFT_CMP_NEQ, &zero, sizeof(zero));
+	expr_verdict(&w->plan->at, NFT_GOTO, CHAIN_REFUSE);
 }
 
 static void deliver(struct writer *w, uint16_t port)
 {
-	expr_tproxy(&w->at, port);
-	expr_meta_set_mark(&w->at, RULESET_MARK);
-	writer_accept(w);
+	expr_tproxy(&w->plan->at, port);
+	expr_meta_set_mark(&w->plan->at, RULESET_MARK);
+	expr_verdict(&w->plan->at, NF_ACCEPT, NULL);
 }
 
-static void write_dns(struct writer *w, uint8_t protocol, uint16_t to)
+static void write_dns(struct writer *w, uint8_t protocol)
 {
-	writer_rule(w, CHAIN_PRE);
-	writer_port(w, protocol, DNS_PORT);
-	deliver(w, to);
+	const uint16_t port = htons(DNS_PORT);
+
+	table_rule(w->plan, CHAIN_PRE);
+	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, protocol);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
+		     sizeof(port), REG_KEY);
+	expr_cmp(&w->plan->at, NFT_CMP_EQ, &port, sizeof(port));
+	deliver(w, w->spec->dns_port);
 }
 
 /* TCP whose interface, destination and port are in @set. */
 static void tcp_in_set(struct writer *w, const char *set)
 {
-	writer_rule(w, CHAIN_PRE);
-	writer_ipv4(w);
-	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+	table_rule(w->plan, CHAIN_PRE);
+	is_ipv4(w);
+	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	expr_meta_load(&w->plan->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY2);
-	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT, 2,
-		     REG_KEY3);
-	expr_lookup(&w->at, set, false);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
+		     2, REG_KEY3);
+	expr_lookup(&w->plan->at, set, false);
 }
 
 /* Answers to connections that were made from here. */
@@ -186,57 +224,63 @@ static void write_published(struct writer *w)
 	const uint16_t port = htons(RULESET_DIAL_FIRST);
 	const uint8_t flags = TCP_SYN | TCP_ACK, syn = TCP_SYN;
 
-	writer_rule(w, CHAIN_PRE);
-	writer_ipv4(w);
-	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_meta_load(&w->at, NFT_META_IIFNAME, REG_KEY);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+	table_rule(w->plan, CHAIN_PRE);
+	is_ipv4(w);
+	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	expr_meta_load(&w->plan->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY2);
-	expr_lookup(&w->at, SET_PUBLISHED, false);
-	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
+	expr_lookup(&w->plan->at, SET_PUBLISHED, false);
+	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
 		     sizeof(port), REG_KEY);
-	expr_mask(&w->at, &mask, sizeof(mask));
-	expr_cmp(&w->at, NFT_CMP_EQ, &port, sizeof(port));
-	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS_AT,
+	expr_mask(&w->plan->at, &mask, sizeof(mask));
+	expr_cmp(&w->plan->at, NFT_CMP_EQ, &port, sizeof(port));
+	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS_AT,
 		     sizeof(flags), REG_KEY);
-	expr_mask(&w->at, &flags, sizeof(flags));
-	expr_cmp(&w->at, NFT_CMP_NEQ, &syn, sizeof(syn));
-	writer_accept(w);
+	expr_mask(&w->plan->at, &flags, sizeof(flags));
+	expr_cmp(&w->plan->at, NFT_CMP_NEQ, &syn, sizeof(syn));
+	expr_verdict(&w->plan->at, NF_ACCEPT, NULL);
 }
 
-static void write_doors(struct writer *w, const struct ruleset_spec *spec)
+static void write_doors(struct writer *w)
 {
-	write_dns(w, IPPROTO_UDP, spec->dns_port);
-	write_dns(w, IPPROTO_TCP, spec->dns_port);
+	write_dns(w, IPPROTO_UDP);
+	write_dns(w, IPPROTO_TCP);
 
 	tcp_in_set(w, SET_DOORS);
-	writer_accept(w);
+	expr_verdict(&w->plan->at, NF_ACCEPT, NULL);
 
 	tcp_in_set(w, SET_FLOWS);
-	deliver(w, spec->transparent_port);
+	deliver(w, w->spec->transparent_port);
 
 	write_published(w);
 
-	writer_rule(w, CHAIN_PRE);
-	writer_goto(w, CHAIN_REFUSE);
+	table_rule(w->plan, CHAIN_PRE);
+	expr_verdict(&w->plan->at, NFT_GOTO, CHAIN_REFUSE);
 }
 
-static void write_rest(struct writer *w)
+/* A connected UDP socket gets ECONNREFUSED, TCP too; others EHOSTUNREACH. */
+static void write_refusals(struct writer *w)
 {
-	writer_rule(w, CHAIN_REFUSE);
-	writer_count(w, plan_counter[COUNT_REFUSED]);
+	table_rule(w->plan, CHAIN_REFUSE);
+	count_and_log(w, COUNT_REFUSED);
 
-	writer_refusals(w, CHAIN_REFUSE);
+	table_rule(w->plan, CHAIN_REFUSE);
+	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	expr_reject(&w->plan->at, NFT_REJECT_TCP_RST, 0);
 
-	writer_rule(w, CHAIN_FORWARD);
-	writer_count_drop(w, plan_counter[COUNT_FORWARDED]);
+	table_rule(w->plan, CHAIN_REFUSE);
+	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_UDP);
+	expr_reject(&w->plan->at, NFT_REJECT_ICMPX_UNREACH,
+		    NFT_REJECT_ICMPX_PORT_UNREACH);
+
+	table_rule(w->plan, CHAIN_REFUSE);
+	expr_reject(&w->plan->at, NFT_REJECT_ICMPX_UNREACH,
+		    NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
+
+	table_rule(w->plan, CHAIN_FORWARD);
+	count_and_drop(w, COUNT_FORWARDED);
 }
-
-static const struct chain_spec chains[PLAN_CHAINS] = {
-	{ CHAIN_PRE, "filter", NF_INET_PRE_ROUTING, PRIORITY_PRE, NF_DROP },
-	{ CHAIN_REFUSE, NULL, 0, 0, 0 },
-	{ CHAIN_FORWARD, "filter", NF_INET_FORWARD, NF_IP_PRI_FIRST, NF_DROP },
-};
 
 /* @ranges: elements may be intervals in each field. */
 static int make_set(struct nftnl_set **ret, const char *table, uint32_t id,
@@ -267,68 +311,57 @@ static int make_set(struct nftnl_set **ret, const char *table, uint32_t id,
 
 int plan_make_flows(struct nftnl_set **ret, const char *table)
 {
-	return make_set(ret, table, 3, SET_FLOWS, true, true);
+	return make_set(ret, table, SET_FLOWS_ID, SET_FLOWS, true, true);
 }
 
-static int make_containers(struct plan *plan, const struct writer *w)
+static void add_chain(struct table *t, const char *name, uint32_t hook,
+		      int32_t priority)
 {
-	int r = 0;
+	const struct table_hook at = {
+		.type = "filter",
+		.hook = hook,
+		.priority = priority,
+		.policy = NF_DROP,
+	};
 
-	for (size_t i = 0; i < PLAN_CHAINS; i++)
-		if (!(plan->chain[i] = writer_chain(w, &chains[i])))
-			return -ENOMEM;
+	table_chain(t, name, &at);
+}
+
+static void add_set(struct table *t, uint32_t id, const char *name, bool port,
+		    bool ranges)
+{
+	struct nftnl_set *set;
+
+	if (make_set(&set, RULESET_TABLE, id, name, port, ranges) < 0)
+		t->at.failed = true;
+	table_set(t, set);
+}
+
+static void add_containers(struct table *t)
+{
+	add_chain(t, CHAIN_PRE, NF_INET_PRE_ROUTING, PRIORITY_PRE);
+	table_chain(t, CHAIN_REFUSE, NULL);
+	add_chain(t, CHAIN_FORWARD, NF_INET_FORWARD, NF_IP_PRI_FIRST);
+	add_set(t, 1, SET_LINKS, false, false);
+	add_set(t, 2, SET_DOORS, true, false);
+	add_set(t, SET_FLOWS_ID, SET_FLOWS, true, true);
+	add_set(t, 4, SET_PUBLISHED, false, false);
 	for (size_t i = 0; i < PLAN_COUNTERS; i++)
-		if (!(plan->counter[i] = writer_counter(w, plan_counter[i])))
-			return -ENOMEM;
-	if (r == 0)
-		r = make_set(&plan->set[0], RULESET_TABLE, 1, SET_LINKS, false,
-			     false);
-	if (r == 0)
-		r = make_set(&plan->set[1], RULESET_TABLE, 2, SET_DOORS, true,
-			     false);
-	if (r == 0)
-		r = plan_make_flows(&plan->set[2], RULESET_TABLE);
-	if (r == 0)
-		r = make_set(&plan->set[3], RULESET_TABLE, 4, SET_PUBLISHED,
-			     false, false);
-	return r;
+		table_counter(t, plan_counter[i]);
 }
 
-int plan_make(struct plan *plan, const struct ruleset_spec *spec)
+int plan_make(struct table *ret, const struct ruleset_spec *spec)
 {
-	struct writer w = { .table = RULESET_TABLE,
-			    .family = NFPROTO_INET,
-			    .nflog_group = spec->nflog_group,
-			    .rule = plan->rule,
-			    .rules = &plan->rules,
-			    .max = PLAN_RULES };
+	struct writer w = { .plan = ret, .spec = spec };
 
-	*plan = (struct plan){ 0 };
+	*ret = (struct table){ .name = RULESET_TABLE, .family = NFPROTO_INET };
 	if (!spec->dns_port || !spec->proxy_port || !spec->transparent_port)
 		return -EINVAL;
-	int r = make_containers(plan, &w);
-	if (r < 0)
-		return r;
+	add_containers(ret);
 	write_spoofs(&w);
 	write_martians(&w);
 	write_fragments(&w);
-	write_doors(&w, spec);
-	write_rest(&w);
-	return w.at.failed ? -ENOMEM : 0;
-}
-
-void plan_free(struct plan *plan)
-{
-	for (size_t i = 0; i < PLAN_CHAINS; i++)
-		if (plan->chain[i])
-			nftnl_chain_free(plan->chain[i]);
-	for (size_t i = 0; i < PLAN_SETS; i++)
-		if (plan->set[i])
-			nftnl_set_free(plan->set[i]);
-	for (size_t i = 0; i < PLAN_COUNTERS; i++)
-		if (plan->counter[i])
-			nftnl_obj_free(plan->counter[i]);
-	for (size_t i = 0; i < plan->rules; i++)
-		nftnl_rule_free(plan->rule[i]);
-	*plan = (struct plan){ 0 };
+	write_doors(&w);
+	write_refusals(&w);
+	return table_made(ret);
 }

@@ -12,10 +12,8 @@
 
 #include "firewall/ruleset.h"
 
-struct nftnl_chain;
 struct nftnl_set;
-struct nftnl_obj;
-struct nftnl_rule;
+struct table;
 
 #define SET_FLOWS "flows" /* ifname . address . port: to be proxied */
 #define SET_LINKS "links" /* ifname . address: who is behind it */
@@ -23,25 +21,13 @@ struct nftnl_rule;
 /* ifname . address: ours, from where we connect to what is published */
 #define SET_PUBLISHED "published"
 
-#define PLAN_CHAINS   3
-#define PLAN_SETS     4
 #define PLAN_COUNTERS 4
-#define PLAN_RULES    21
-
-struct plan {
-	struct nftnl_chain *chain[PLAN_CHAINS];
-	struct nftnl_set *set[PLAN_SETS];
-	struct nftnl_obj *counter[PLAN_COUNTERS];
-	struct nftnl_rule *rule[PLAN_RULES];
-	size_t rules;
-};
 
 /* The names of the counters, in the order of struct ruleset_counters. */
 extern const char *const plan_counter[PLAN_COUNTERS];
 
-/* 0 or -errno; free @plan in both cases. */
-int plan_make(struct plan *plan, const struct ruleset_spec *spec);
-void plan_free(struct plan *plan);
+/* 0 or -errno; table_free() @ret in both cases. */
+int plan_make(struct table *ret, const struct ruleset_spec *spec);
 
 /* The set of flows, for @table. 0 or -ENOMEM; *@ret is the caller's in both
  * cases. */

@@ -176,3 +176,23 @@ int readback_table(struct nft *nft, struct canon *canon, uint8_t family,
 		r = list(nft, NFT_MSG_GETRULE, family, rule_cb, &reading);
 	return r;
 }
+
+int readback(struct nft *nft, struct canon *canon, readback_fn *fn, void *arg)
+{
+	for (int tries = 0; tries < READBACK_RETRIES; tries++) {
+		int r = fn(arg, nft, canon);
+
+		if (r != -EINTR)
+			return r;
+		canon_free(canon);
+	}
+	return -EAGAIN;
+}
+
+int readback_compare(struct canon *want, struct canon *found, char *reterr,
+		     size_t cap)
+{
+	canon_sort(want);
+	canon_sort(found);
+	return canon_compare(want, found, reterr, cap);
+}

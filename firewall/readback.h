@@ -7,6 +7,7 @@
 #define FIREWALL_READBACK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct canon;
@@ -20,5 +21,15 @@ struct nft;
  * nothing. 0, -EINTR if the rules changed meanwhile, or -errno. */
 int readback_table(struct nft *nft, struct canon *canon, uint8_t family,
 		   const char *table, bool alone);
+
+/* Adds what the kernel has; -EINTR: the rules changed meanwhile. */
+typedef int readback_fn(void *arg, struct nft *nft, struct canon *canon);
+/* Calls @fn, again with an empty @canon where the rules changed meanwhile. 0,
+ * -EAGAIN where they do without end, or -errno. */
+int readback(struct nft *nft, struct canon *canon, readback_fn *fn, void *arg);
+
+/* Sorts both. 0 if equal, else -EBADMSG and which line differs. */
+int readback_compare(struct canon *want, struct canon *found, char *reterr,
+		     size_t cap);
 
 #endif

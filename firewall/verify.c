@@ -17,6 +17,7 @@
 #include "firewall/nft.h"
 #include "firewall/plan.h"
 #include "firewall/readback.h"
+#include "firewall/table.h"
 
 struct element_target {
 	struct canon *canon;
@@ -47,10 +48,11 @@ static int read_elements(struct nft *nft, struct canon *canon, const char *set,
 	return r == -ENOENT ? 0 : r;
 }
 
-static int read_once(struct nft *nft, struct canon *canon)
+static int read_all(void *arg, struct nft *nft, struct canon *canon)
 {
 	int r = readback_table(nft, canon, NFPROTO_INET, RULESET_TABLE, true);
 
+	(void)arg;
 	if (r == 0)
 		r = read_elements(nft, canon, SET_LINKS, false);
 	if (r == 0)
@@ -58,16 +60,10 @@ static int read_once(struct nft *nft, struct canon *canon)
 	return r;
 }
 
-static int read_back(struct nft *nft, struct canon *canon)
+static int read_published(void *arg, struct nft *nft, struct canon *canon)
 {
-	for (int tries = 0; tries < READBACK_RETRIES; tries++) {
-		int r = read_once(nft, canon);
-
-		if (r != -EINTR)
-			return r;
-		canon_free(canon);
-	}
-	return -EAGAIN;
+	(void)arg;
+	return read_elements(nft, canon, SET_PUBLISHED, false);
 }
 
 static int expect_link(struct canon *canon, const struct ruleset_link *link,
@@ -91,23 +87,14 @@ static int expect_link(struct canon *canon, const struct ruleset_link *link,
 static int expect(struct canon *canon, const struct ruleset_spec *spec,
 		  const struct ruleset_link *links, size_t n)
 {
-	struct plan plan;
+	struct table plan;
 
 	int r = plan_make(&plan, spec);
 	if (r == 0)
-		r = canon_table(canon, 0,
-				PLAN_CHAINS + PLAN_SETS + PLAN_COUNTERS);
-	for (size_t i = 0; r == 0 && i < PLAN_CHAINS; i++)
-		r = canon_chain(canon, plan.chain[i]);
-	for (size_t i = 0; r == 0 && i < PLAN_SETS; i++)
-		r = canon_set(canon, plan.set[i]);
-	for (size_t i = 0; r == 0 && i < PLAN_COUNTERS; i++)
-		r = canon_counter(canon, plan.counter[i]);
-	for (size_t i = 0; r == 0 && i < plan.rules; i++)
-		r = canon_rule(canon, plan.rule[i]);
+		r = table_expect(&plan, canon);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = expect_link(canon, &links[i], spec->proxy_port);
-	plan_free(&plan);
+	table_free(&plan);
 	return r;
 }
 
@@ -134,21 +121,12 @@ static int verify_published(struct nft *nft, const struct ruleset_link *links,
 			    size_t n, char *reterr, size_t cap)
 {
 	struct canon want = { 0 }, found = { 0 };
-	int r = -EINTR;
 
-	for (int tries = 0; r == -EINTR && tries < READBACK_RETRIES; tries++) {
-		canon_free(&found);
-		r = read_elements(nft, &found, SET_PUBLISHED, false);
-	}
-	if (r == -EINTR)
-		r = -EAGAIN;
+	int r = readback(nft, &found, read_published, NULL);
 	if (r == 0)
 		r = expect_published(&want, links, n);
-	if (r == 0) {
-		canon_sort(&want);
-		canon_sort(&found);
-		r = canon_compare(&want, &found, reterr, cap);
-	}
+	if (r == 0)
+		r = readback_compare(&want, &found, reterr, cap);
 	canon_free(&want);
 	canon_free(&found);
 	return r;
@@ -162,12 +140,9 @@ int ruleset_verify(struct nft *nft, const struct ruleset_spec *spec,
 
 	int r = expect(&want, spec, links, n);
 	if (r == 0)
-		r = read_back(nft, &found);
-	if (r == 0) {
-		canon_sort(&want);
-		canon_sort(&found);
-		r = canon_compare(&want, &found, reterr, cap);
-	}
+		r = readback(nft, &found, read_all, NULL);
+	if (r == 0)
+		r = readback_compare(&want, &found, reterr, cap);
 	if (r == 0)
 		r = verify_published(nft, links, n, reterr, cap);
 	if (r == 0 && ret_digest)

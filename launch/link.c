@@ -131,7 +131,7 @@ int link_group(int route, const char *name, uint32_t group)
 }
 
 struct others {
-	uint32_t group;
+	uint32_t group, index;
 	char (*ret)[16];
 	size_t max, n;
 };
@@ -145,7 +145,8 @@ static int others_cb(const struct nlmsghdr *nlh, void *arg)
 	if (nlh->nlmsg_type != RTM_NEWLINK || info->ifi_flags & IFF_LOOPBACK)
 		return MNL_CB_OK;
 	rtnl_attrs(nlh, sizeof(*info), tb, IFLA_MAX);
-	if (rtnl_u32(tb[IFLA_GROUP]) == others->group)
+	if (others->index ? (uint32_t)info->ifi_index == others->index
+			  : rtnl_u32(tb[IFLA_GROUP]) == others->group)
 		return MNL_CB_OK;
 	if (others->n < others->max && tb[IFLA_IFNAME] &&
 	    mnl_attr_get_payload_len(tb[IFLA_IFNAME]) <= 16 &&
@@ -156,11 +157,13 @@ static int others_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-int link_others(int route, uint32_t group, char (*ret)[16], size_t max,
-		size_t *ret_n)
+int link_others(int route, uint32_t group, uint32_t index, char (*ret)[16],
+		size_t max, size_t *ret_n)
 {
 	const struct ifinfomsg body = { 0 };
-	struct others others = { .group = group, .ret = ret, .max = max };
+	struct others others = {
+		.group = group, .index = index, .ret = ret, .max = max
+	};
 	struct rtnl m;
 
 	if (max)

@@ -21,10 +21,11 @@ int link_up(int route, const char *name);
 int link_group(int route, const char *name, uint32_t group);
 /* The name of the one interface in @group. -ENODEV, or -ENOTUNIQ. */
 int link_grouped(int route, uint32_t group, char (*ret_name)[16]);
-/* The interfaces that are neither a loopback nor in @group. Names of those that
- * fit into @ret; *@ret_n counts all. */
-int link_others(int route, uint32_t group, char (*ret)[16], size_t max,
-		size_t *ret_n);
+/* The interfaces that are neither a loopback nor ours: by its @index, or where
+ * that is 0, by its @group. Names of those that fit into @ret; *@ret_n counts
+ * all. */
+int link_others(int route, uint32_t group, uint32_t index, char (*ret)[16],
+		size_t max, size_t *ret_n);
 /* Waits until @name sends packets, 2 seconds at most (-ETIMEDOUT). Of a pair,
  * the end that came up first drops what it is to send, also answers to ARP,
  * until the kernel has worked off the change of its carrier. */

@@ -47,7 +47,8 @@ static struct world {
 	int lock_err, joined_err, forward_err;
 	bool stopping;
 	/* What was done. */
-	unsigned locked, joined, killed;
+	unsigned locked, joined, killed, findings, broken;
+	char finding[512];
 	struct daemon_spec spec; /* of the last that was made */
 } world;
 
@@ -153,6 +154,17 @@ int daemon_joined(struct daemon *daemon, struct daemon_sandbox *sandbox, int ns,
 				       .sandbox = sandbox,
 				       .err = world.joined_err });
 	return 0;
+}
+
+void daemon_finding(struct daemon *daemon, struct daemon_sandbox *sandbox,
+		    bool broken, const char *text)
+{
+	(void)daemon;
+	if (!sandbox)
+		abort();
+	world.findings++;
+	world.broken += broken;
+	snprintf(world.finding, sizeof(world.finding), "%s", text);
 }
 
 int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,

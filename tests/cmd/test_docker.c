@@ -222,6 +222,10 @@ static void test_namespace_is_there(void **arg)
 	have_endpoint("");
 	world.lock_err = -EPERM;
 	assert_err("Join", join_call(EP), "no tables");
+	assert_int_equal(world.findings, 1);
+	assert_int_equal(world.broken, 0);
+	assert_string_equal(world.finding,
+			    "its container was not started: no tables");
 	assert_int_equal(world.joined, 0);
 	world.lock_err = 0;
 	assert_ok("Join", join_call(EP));
@@ -238,12 +242,12 @@ static void test_not_contained(void **arg)
 	static const struct {
 		int watch, joined;
 		bool there;
-		unsigned killed;
+		unsigned killed, findings;
 	} cases[] = {
-		{ -ETIMEDOUT, 0, false, 0 }, /* nobody came */
-		{ -EPERM, 0, true, 1 },	     /* it could not be locked */
-		{ -EPERM, 0, false, 0 },     /* and is over by now */
-		{ 0, -EIO, true, 0 },	     /* its keeper can't take it */
+		{ -ETIMEDOUT, 0, false, 0, 0 }, /* nobody came */
+		{ -EPERM, 0, true, 1, 1 },	/* it could not be locked */
+		{ -EPERM, 0, false, 0, 1 },	/* and is over by now */
+		{ 0, -EIO, true, 0, 0 }, /* its keeper can't, and says so */
 	};
 
 	(void)arg;
@@ -254,11 +258,15 @@ static void test_not_contained(void **arg)
 		assert_ok("Join", join_call(EP));
 		if (cases[i].there)
 			make_file(key, "");
-		world.killed = 0;
+		world.killed = world.findings = world.broken = 0;
 		world.joined_err = cases[i].joined;
 		world_appear(cases[i].watch);
 		world_turn();
 		assert_int_equal(world.killed, cases[i].killed);
+		assert_int_equal(world.findings, cases[i].findings);
+		assert_int_equal(world.broken, cases[i].findings);
+		if (cases[i].findings)
+			assert_non_null(strstr(world.finding, "as told"));
 		assert_int_equal(world_sandboxes(), 0);
 		assert_ok("Leave", endpoint_call(EP, ""));
 		assert_ok("DeleteEndpoint", endpoint_call(EP, ""));

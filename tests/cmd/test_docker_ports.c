@@ -29,14 +29,26 @@ static void test_names(void **arg)
 	(void)arg;
 	make_file(resolv, "# stub\n\n nameserver\t127.0.0.53\n");
 	have_network("");
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_err("CreateEndpoint", endpoint_call(EP, bad[i]),
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		assert_ok("CreateEndpoint", endpoint_call(EP, bad[i]));
+		/* An engine before v28: its container would not wait. */
+		assert_err("Join", join_call(EP),
 			   "docker run --dns 172.30.0.1");
+		assert_null(world.watches);
+		/* From v28 on: the tables come first. */
+		make_file(key, "");
+		assert_ok("Join", join_call(EP));
+		assert_int_equal(world.locked, i + 1);
+		assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
+		unlink(key);
+	}
 	assert_ok("CreateEndpoint", endpoint_call(EP, DNS("[\"172.30.0.1\"]")));
+	assert_ok("Join", join_call(EP));
 	assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
 	/* A server elsewhere is asked from inside, and so caught. */
 	make_file(resolv, "nameserver 203.0.113.53\n");
 	assert_ok("CreateEndpoint", endpoint_call(EP, ADDRESS));
+	assert_ok("Join", join_call(EP));
 	assert_ok("DeleteEndpoint", endpoint_call(EP, ""));
 	snprintf(world.config.docker_dns, sizeof(world.config.docker_dns),
 		 "require");

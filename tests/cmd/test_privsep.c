@@ -56,6 +56,7 @@ static const struct {
 	{ MSG_KEEP_GO, 0, false },
 	{ MSG_KEEP_POLICY, sizeof(struct msg_gate_policy), true },
 	{ MSG_KEEP_FORWARD, sizeof(struct msg_keep_forward), true },
+	{ MSG_KEEP_FINDING, sizeof(struct msg_keep_finding), false },
 	{ MSG_KEEP_STATS, sizeof(struct msg_keep_stats), false },
 	{ MSG_KEEP_END, sizeof(struct msg_keep_end), false },
 	{ MSG_KEEP_EXEC, sizeof(struct msg_keep_exec), false },

@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/netlink.h>
 #include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
@@ -208,6 +209,7 @@ static inline int setup(void **state)
 	assert_int_equal(nft_open(w->box.filter, &w->nft), 0);
 	w->box.filter = -1;
 	assert_true(ip_parse(GATEWAY, &w->spec.gateway));
+	w->spec.netdev = w->spec.early = true;
 	return 0;
 }
 

@@ -263,10 +263,32 @@ static void test_martians(void **state)
 	assert_int_equal(counters(w).entered, 1);
 }
 
+/* Any link can get our group, but not our index. */
+static void test_group_taken(void **state)
+{
+	struct world *w = *state;
+	AUTO_FD int fd = socket_in(&w->box, AF_INET, SOCK_DGRAM, NULL, 0);
+
+	assert_int_equal(link_index(w->box.route, "eth1", &w->spec.link), 0);
+	lock(w);
+	assert_int_equal(link_group(w->box.route, "eth0", LOCK_GROUP), 0);
+	(void)send_to(fd, OTHER, 9);
+	assert_false(comes(w->other_udp, QUIET_MS));
+	assert_int_equal(counters(w).left, 1);
+	assert_int_equal(send_to(fd, GATEWAY, 53), 0);
+	assert_true(comes(w->gateway_udp, WAIT_MS));
+	/* What it is for. */
+	w->spec.link = 0;
+	lock(w);
+	assert_int_equal(send_to(fd, OTHER, 9), 0);
+	assert_true(comes(w->other_udp, WAIT_MS));
+}
+
 int main(void)
 {
 #define LOCK_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		LOCK_TEST(test_group_taken),
 		LOCK_TEST(test_names),
 		LOCK_TEST(test_old_flow),
 		LOCK_TEST(test_rules_after_ours),

@@ -35,6 +35,14 @@ static bool frame_comes(int fd, int ms)
 	return false;
 }
 
+static int shut(struct world *w, const char *name)
+{
+	char names[1][16] = { "" };
+
+	(void)stpcpy(names[0], name);
+	return lock_shut(w->nft, &w->spec, (const char(*)[16])names, 1);
+}
+
 static void test_packet_sockets(void **state)
 {
 	struct world *w = *state;
@@ -56,11 +64,12 @@ static void test_packet_sockets(void **state)
 	/* This is what lock_shut() is for. */
 	assert_int_equal(send_frame(from, (int)theirs), 0);
 	assert_true(frame_comes(other, WAIT_MS));
-	assert_int_equal(link_others(w->box.route, LOCK_GROUP, name, 4, &n), 0);
+	assert_int_equal(link_others(w->box.route, LOCK_GROUP, 0, name, 4, &n),
+			 0);
 	assert_int_equal(n, 1);
 	assert_string_equal(name[0], "net0");
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(lock_shut(w->nft, "net0"), 0);
+		assert_int_equal(shut(w, "net0"), 0);
 	(void)send_frame(from, (int)theirs);
 	/* Also past the queueing discipline. */
 	const int on = 1;
@@ -80,16 +89,16 @@ static void test_packet_sockets(void **state)
 	assert_int_equal(link_wait(w->other.route, "br0"), 0);
 	/* Since Linux 6.16 a chain may wait for its interface: then that one
 	 * is shut already. */
-	int r = lock_shut(w->nft, "none");
+	int r = shut(w, "none");
 	assert_true(r == 0 || r == -ENOENT);
-	assert_int_equal(r == 0 ? 0 : lock_shut(w->nft, "eth0"), 0);
+	assert_int_equal(r == 0 ? 0 : shut(w, "eth0"), 0);
 	assert_int_equal(link_index(w->box.route, "eth0", &theirs), 0);
 	(void)send_frame(from, (int)theirs);
 	assert_false(frame_comes(other, QUIET_MS));
 	assert_int_equal(send_frame(from, (int)ours), 0);
 	assert_true(frame_comes(gateway, WAIT_MS));
-	assert_int_equal(lock_shut(w->nft, "eth0"), 0);
-	assert_int_equal(lock_shut(w->nft, ""), -EINVAL);
+	assert_int_equal(shut(w, "eth0"), 0);
+	assert_int_equal(shut(w, ""), -EINVAL);
 }
 
 static void test_listing(void **state)
@@ -175,6 +184,97 @@ static void test_tampering(void **state)
 	assert_int_equal(lock_verify(w->nft, &w->spec, why, sizeof(why)), 0);
 }
 
+static void test_tampering_early(void **state)
+{
+	static const char *const change[] = {
+		"insert rule netdev sallyport_lock early accept",
+		"flush chain netdev sallyport_lock early",
+		"insert rule netdev sallyport_lock eth0 accept",
+		"chain netdev sallyport_lock eth0 { policy accept; }",
+		"delete chain netdev sallyport_lock eth0",
+		"add chain netdev sallyport_lock more",
+		"delete table netdev sallyport_lock",
+	};
+	static const char name[1][16] = { "eth0" };
+	struct world *w = *state;
+	char why[256] = "", script[256];
+
+	lock(w);
+	for (size_t i = 0; i < ARRAY_SIZE(change); i++) {
+		if (!w->spec.early && strstr(change[i], " early"))
+			continue;
+		assert_int_equal(lock_shut(w->nft, &w->spec, name, 1), 0);
+		assert_int_equal(lock_verify_shut(w->nft, &w->spec, name, 1,
+						  why, sizeof(why)),
+				 0);
+		(void)snprintf(script, sizeof(script), "nft '%s'", change[i]);
+		sh(&w->box, script);
+		if (lock_verify_shut(w->nft, &w->spec, name, 1, why,
+				     sizeof(why)) != -EBADMSG)
+			fail_msg("unseen: %s", change[i]);
+		assert_true(strlen(why) > 10);
+		assert_int_equal(
+			lock_verify(w->nft, &w->spec, why, sizeof(why)), 0);
+	}
+	assert_int_equal(lock_shut(w->nft, &w->spec, NULL, 0), 0);
+	assert_int_equal(
+		lock_verify_shut(w->nft, &w->spec, name, 1, why, sizeof(why)),
+		-EBADMSG);
+}
+
+static int filter_socket(void *arg, int *ret_fds, size_t *ret_n)
+{
+	(void)arg;
+	ret_fds[0] =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	*ret_n = 1;
+	return ret_fds[0] < 0 ? -errno : 0;
+}
+
+/* As long as the socket is there; then it is anybody's, and stays. */
+static void test_owned(void **state)
+{
+	static const char *const change[] = {
+		"insert rule inet sallyport_lock out accept",
+		"flush chain inet sallyport_lock in",
+		"delete table inet sallyport_lock",
+		"add table inet sallyport_lock { flags dormant; }",
+		"delete table netdev sallyport_lock",
+	};
+	struct world *w = *state;
+	char why[256] = "", script[256];
+	int fds[8];
+	size_t n = 0;
+
+	w->spec.owned = true;
+	lock(w);
+	if (!w->spec.owned) {
+		print_message("not before Linux 6.9\n");
+		skip();
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(change); i++) {
+		(void)snprintf(script, sizeof(script), "! nft '%s' 2>&1",
+			       change[i]);
+		sh(&w->box, script);
+	}
+	sh(&w->box, "nft flush ruleset");
+	assert_int_equal(lock_verify(w->nft, &w->spec, why, sizeof(why)), 0);
+	assert_int_equal(
+		lock_verify_shut(w->nft, &w->spec, NULL, 0, why, sizeof(why)),
+		0);
+	/* By its owner. */
+	lock(w);
+	assert_int_equal(netns_enter(w->box.fd, filter_socket, NULL, fds, &n),
+			 0);
+	nft_close(w->nft);
+	assert_int_equal(nft_open(fds[0], &w->nft), 0);
+	assert_int_equal(lock_verify(w->nft, &w->spec, why, sizeof(why)),
+			 -EBADMSG);
+	sh(&w->box, "nft list table inet sallyport_lock | grep -q entered");
+	lock(w);
+	sh(&w->box, "! nft delete table inet sallyport_lock 2>&1");
+}
+
 int main(void)
 {
 #define LOCK_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -182,6 +282,8 @@ int main(void)
 		LOCK_TEST(test_listing),
 		LOCK_TEST(test_packet_sockets),
 		LOCK_TEST(test_tampering),
+		LOCK_TEST(test_tampering_early),
+		LOCK_TEST(test_owned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
