@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "policy/values.h"
@@ -27,8 +28,8 @@ const char bounds_help[] =
 	"  --hide PATH       it does not see that\n"
 	"  --fs VIEW         host: it sees and may change all files as its "
 	"user may, also\n"
-	"                    keys and passwords, which are hidden otherwise "
-	"(see the manual)\n"
+	"                    keys and passwords, hidden otherwise (see the "
+	"manual)\n"
 	"  --env NAME        it inherits this variable although it may be a "
 	"secret, like\n"
 	"                    ANTHROPIC_API_KEY; NAME=VALUE: one more\n"
@@ -40,21 +41,45 @@ const char bounds_help[] =
 	"  --fsize SIZE      of a file that it writes\n"
 	"  --nofile N        open files, of each process\n";
 
+/* @arg made absolute, without a slash at its end. NULL without memory. */
+static char *spell(const char *arg)
+{
+	AUTO_FREE char *cwd = *arg == '/' ? strdup("") : getcwd(NULL, 0);
+	char *path;
+	size_t n;
+
+	while (arg[0] == '.' && arg[1] == '/')
+		arg += 2;
+	if (!cwd)
+		return NULL;
+	if (asprintf(&path, "%s%s%s", cwd, *arg == '/' ? "" : "/",
+		     strcmp(arg, ".") == 0 ? "" : arg) < 0)
+		return NULL;
+	n = strlen(path);
+	while (n > 1 && path[n - 1] == '/')
+		path[--n] = '\0';
+	return path;
+}
+
 static bool add_path(struct bounds *bounds, enum process_access access,
 		     const char *arg, const char **reterr)
 {
-	char *real = realpath(arg, NULL);
+	char *real = realpath(arg, NULL), *spelled = spell(arg);
 
-	if (!real)
+	if (!spelled)
+		*reterr = "out of memory:";
+	else if (!real)
 		*reterr = "there is no such file or directory:";
 	else if (bounds->paths == BOUNDS_PATHS_MAX)
 		*reterr = "too many --rw, --ro and --hide options:";
 	if (*reterr) {
 		free(real);
+		free(spelled);
 		return true;
 	}
-	bounds->path[bounds->paths++] =
-		(struct process_path){ .path = real, .access = access };
+	bounds->path[bounds->paths++] = (struct process_path){
+		.path = real, .spelled = spelled, .access = access
+	};
 	return true;
 }
 
@@ -168,7 +193,9 @@ const char *bounds_files_word(const struct bounds *bounds)
 
 void bounds_free(struct bounds *bounds)
 {
-	for (size_t i = 0; i < bounds->paths; i++)
+	for (size_t i = 0; i < bounds->paths; i++) {
 		free((char *)(uintptr_t)bounds->path[i].path);
+		free((char *)(uintptr_t)bounds->path[i].spelled);
+	}
 	*bounds = (struct bounds){ 0 };
 }

@@ -163,12 +163,36 @@ static const struct view_bind *named(const struct view *view, const char *path,
 	return NULL;
 }
 
-/* @real: canonical. */
-static int hide(const struct hiding *h, const char *real)
+/* A link that somebody left in a project is no way to name credentials: what is
+ * shown of @real was written so, or as @path, which led to it. */
+static const struct view_bind *misnamed(const struct view *view,
+					const char *real, const char *path)
+{
+	for (size_t i = 0; i < view->binds; i++) {
+		const struct view_bind *bind = &view->bind[i];
+
+		if (bind->named && view_below(bind->path, real) &&
+		    strcmp(bind->spelled, bind->path) != 0 &&
+		    !view_below(bind->spelled, path))
+			return bind;
+	}
+	return NULL;
+}
+
+/* @real: canonical, of @path. */
+static int hide(const struct hiding *h, const char *real, const char *path)
 {
 	struct view *view = h->view;
+	const struct view_bind *wrong = misnamed(view, real, path);
 	struct stat st;
 
+	if (wrong) {
+		snprintf(h->reterr, h->cap,
+			 "%s leads to %s, which holds credentials\nIf the "
+			 "command is to have them, name that.",
+			 wrong->spelled, wrong->path);
+		return -EINVAL;
+	}
 	if (lstat(real, &st) < 0 || named(view, real, false))
 		return 0;
 	if (S_ISDIR(st.st_mode) && view_below(view->cwd, real) &&
@@ -212,7 +236,7 @@ static int hide_links(const struct hiding *h, const char *dir)
 		}
 		real = realpath(path, NULL);
 		if (real && !view_below(real, dir) && is_own(h->view, real))
-			r = hide(h, real);
+			r = hide(h, real, path);
 	}
 	if (d)
 		closedir(d);
@@ -227,7 +251,7 @@ static int hide_path(const struct hiding *h, const char *path)
 
 	if (!real || stat(real, &st) < 0)
 		return 0; /* what is not there can't be seen */
-	r = hide(h, real);
+	r = hide(h, real, path);
 	if (r == 0 && S_ISDIR(st.st_mode) && !named(h->view, real, false))
 		r = hide_links(h, real);
 	return r;

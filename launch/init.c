@@ -14,7 +14,7 @@
  * job control. Nobody in here could continue a stopped CMD, so we do.
  *
  * Where the kernel has Landlock, CMD and what it starts can write below the
- * PATHs only, and signal nobody else: a second wall behind the view of files,
+ * PATHs only: a second wall behind the view of files,
  * for what may lead around that, as an inherited descriptor may.
  *
  * It has the same rights as CMD, none. It is not dumpable all the same, so that

@@ -22,18 +22,11 @@
 /* Rename to another directory, truncate: without them too little would work,
  * or too much. */
 #define LANDLOCK_LEAST 3
-#define LANDLOCK_SCOPE 6
 
 #define LANDLOCK_WRITE	  (1u << 1)
 #define LANDLOCK_TRUNCATE (1u << 14)
 /* Write, remove, make, refer, truncate; not execute, read. */
 #define LANDLOCK_ALL (LANDLOCK_WRITE | (0x7ffu << 4))
-/* Abstract unix sockets, signals: only within. */
-#define LANDLOCK_SCOPES 3u
-
-struct landlock_rules {
-	uint64_t fs, net, scoped;
-};
 
 struct landlock_beneath {
 	uint64_t access;
@@ -61,17 +54,14 @@ static void landlock_allow_given(int rules, int fd)
  * and it does not work. */
 static bool landlock(char *const *write)
 {
-	struct landlock_rules attr = { .fs = LANDLOCK_ALL };
+	const uint64_t handled = LANDLOCK_ALL;
 	long version = sys(NR_LANDLOCK_CREATE, 0, 0, LANDLOCK_VERSION, 0, 0);
-	unsigned long size =
-		version >= LANDLOCK_SCOPE ? sizeof(attr) : sizeof(attr.fs);
 	int rules;
 
 	if (version < LANDLOCK_LEAST)
 		return true;
-	if (version >= LANDLOCK_SCOPE)
-		attr.scoped = LANDLOCK_SCOPES;
-	rules = (int)sys(NR_LANDLOCK_CREATE, (long)&attr, (long)size, 0, 0, 0);
+	rules = (int)sys(NR_LANDLOCK_CREATE, (long)&handled, sizeof(handled), 0,
+			 0, 0);
 	if (rules < 0)
 		return false;
 	for (; write[0][0] == '-' && write[0][2] == 'w'; write += 2) {

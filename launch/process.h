@@ -22,7 +22,8 @@ enum process_access {
 };
 
 struct process_path {
-	const char *path;
+	const char *path;    /* canonical */
+	const char *spelled; /* as our user wrote it, absolute */
 	enum process_access access;
 	bool optional; /* it need not be there */
 };

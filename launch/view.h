@@ -45,7 +45,8 @@ struct view_bind {
 	char *source; /* where it is bound from */
 	int fd;	      /* O_PATH, of what was judged; or -1 */
 	bool rw, dir;
-	bool named; /* by our user, as --rw or --ro */
+	bool named;	     /* by our user, as --rw or --ro */
+	const char *spelled; /* then: as it was written */
 	uid_t owner;
 	gid_t group;
 };

@@ -91,8 +91,8 @@ static const char *refusal(const struct view *view, const char *path, bool rw)
 	return NULL;
 }
 
-static int show(struct view *view, const char *path, bool rw, char *reterr,
-		size_t cap)
+static int show(struct view *view, const char *path, const char *spelled,
+		bool rw, char *reterr, size_t cap)
 {
 	struct view_bind *same = bind_at(view, path);
 	const char *why = refusal(view, path, rw);
@@ -108,11 +108,14 @@ static int show(struct view *view, const char *path, bool rw, char *reterr,
 	if (same) { /* the stricter */
 		same->rw = same->rw && rw;
 		same->named = true;
+		same->spelled = spelled;
 		return 0;
 	}
 	r = view_add_bind(view, path, rw, reterr, cap);
-	if (r == 0)
+	if (r == 0) {
 		view->bind[view->binds - 1].named = true;
+		view->bind[view->binds - 1].spelled = spelled;
+	}
 	return r;
 }
 
@@ -129,9 +132,14 @@ static int add(struct view *view, const struct process_path *path, char *reterr,
 		snprintf(reterr, cap, "%s: %s", path->path, strerror(-r));
 		return r;
 	}
+	/* It was resolved once: a link that is there by now is another's. */
+	if (strcmp(real, path->path) != 0) {
+		snprintf(reterr, cap, "%s was replaced by a link", path->path);
+		return -ESTALE;
+	}
 	if (path->access != PROCESS_HIDE)
-		return show(view, real, path->access == PROCESS_RW, reterr,
-			    cap);
+		return show(view, real, path->spelled,
+			    path->access == PROCESS_RW, reterr, cap);
 	if (view_below("/proc", real) || view_below("/dev", real) ||
 	    view_below("/run", real) || view_below("/etc", real)) {
 		snprintf(reterr, cap, "cannot hide %s: nothing runs without it",

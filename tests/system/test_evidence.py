@@ -43,7 +43,7 @@ def test_facts(case):
           told["receipt"] == run.log + "/receipt.dsse.json", told)
     check(said["command"] == "sh" and said["sandbox"] == "facts", said)
     check(said["exit"] == {"status": 3, "by": "exit"}, said)
-    check(said["boundary"] == {"kind": "netns", "held": "held", "separation":
+    check(said["boundary"] == {"kind": "netns", "held": "held", "files": "private", "separation":
                                "uid" if case.who == "root" else "namespace"}, said)
     check(said["ruleset"]["start"] == said["ruleset"]["end"], said)
     check(records[0]["unmapped"]["ruleset"] == "sha256:" + said["ruleset"]["start"])
