@@ -288,14 +288,10 @@ int main(void)
 {
 #define LOCK_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		LOCK_TEST(test_group_taken),
-		LOCK_TEST(test_names),
-		LOCK_TEST(test_old_flow),
-		LOCK_TEST(test_rules_after_ours),
-		LOCK_TEST(test_other_network),
-		LOCK_TEST(test_forwarding),
-		LOCK_TEST(test_ipv6),
-		LOCK_TEST(test_martians),
+		LOCK_TEST(test_group_taken),   LOCK_TEST(test_names),
+		LOCK_TEST(test_old_flow),      LOCK_TEST(test_rules_after_ours),
+		LOCK_TEST(test_other_network), LOCK_TEST(test_forwarding),
+		LOCK_TEST(test_ipv6),	       LOCK_TEST(test_martians),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -279,10 +279,8 @@ int main(void)
 {
 #define LOCK_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		LOCK_TEST(test_listing),
-		LOCK_TEST(test_packet_sockets),
-		LOCK_TEST(test_tampering),
-		LOCK_TEST(test_tampering_early),
+		LOCK_TEST(test_listing),   LOCK_TEST(test_packet_sockets),
+		LOCK_TEST(test_tampering), LOCK_TEST(test_tampering_early),
 		LOCK_TEST(test_owned),
 	};
 
