@@ -6,8 +6,6 @@
 #ifndef FIREWALL_WRITER_H
 #define FIREWALL_WRITER_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "firewall/table.h"
