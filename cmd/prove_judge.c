@@ -130,12 +130,20 @@ static bool same_ip(const struct ip *a, const struct ip *b)
 	return ip_equal(a, b) || ip_equal(a, &inner);
 }
 
+/* Where a rule lets ECH be, it is the outer name that is wrong. */
+static bool same_reason(const char *found, const char *wanted)
+{
+	return strcmp(found, wanted) == 0 ||
+	       (strcmp(wanted, "ech") == 0 &&
+		strcmp(found, "name_mismatch") == 0);
+}
+
 static bool fits(const struct refusal *r, const struct prove_trace *trace)
 {
 	return !r->used && (!trace->ip.len || same_ip(&r->ip, &trace->ip)) &&
 	       (!trace->port || r->port == trace->port) &&
 	       (!*trace->host || strcasecmp(r->host, trace->host) == 0) &&
-	       (!*trace->reason || strcmp(r->reason, trace->reason) == 0);
+	       (!*trace->reason || same_reason(r->reason, trace->reason));
 }
 
 static bool find(struct refusals *all, const struct prove_trace *trace)
