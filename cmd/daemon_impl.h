@@ -131,8 +131,6 @@ bool box_is_making(const struct box *box);
 void box_drop_maker(struct box *box);
 
 /* --- daemon_policy.c: done beside the loop. 0 or -errno. */
-/* All policies of a user that is not root, together, that he sent. */
-#define DAEMON_BUNDLES_MAX ((size_t)256 << 20)
 /* Writes the state of a new one under @bundle (stays the caller's). */
 int box_make(struct box *box, const struct bundle *bundle, char *reterr,
 	     size_t cap);

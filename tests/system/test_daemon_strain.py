@@ -68,11 +68,14 @@ def test_long_policy(case):
 
 def test_room(case):
     """What one user has sent is bounded, whatever it is spread over."""
-    with daemon(case) as d:
+    config = ("version: 1\ngroup: www-data\n"
+              "limits: { policy_bytes_per_user: 4 MB }\n")
+    with daemon(case, config=config) as d:
         files = [part(1, b"mine.yaml", policy("allowed.test").encode())]
-        files += [part(7, b"long%d" % i, (b"#" * 999 + b"\n") * (LONG // 4000))
-                  for i in range(4)]
-        text = base64.b64encode(b"".join(files)).decode()
+        files += [part(7, b"long%d" % i, (b"#" * 999 + b"\n") * 300)
+                  for i in range(3)]
+        bundle = b"".join(files)
+        text = base64.b64encode(bundle).decode()
         sent = 0
         while sent < 6:
             with user():
@@ -81,8 +84,20 @@ def test_room(case):
             if status != 201:
                 break
             sent += 1
-        check(status == 503 and "256 MB" in answer["error"], (status, answer))
-        check(sent == (256 << 20) // LONG, (sent, d.err()))
+        check(status == 503 and "4000000 bytes" in answer["error"],
+              (status, answer))
+        check(sent == 4000000 // len(bundle) == 4, (sent, d.err()))
+        # Another one in its place has room, a longer one has not.
+        with user():
+            status, answer = d.ask("PUT", "/v1/sandboxes/n0/policy",
+                                   {"bundle": text})
+            check(status == 200, (status, answer, d.err()))
+            longer = base64.b64encode(bundle + part(
+                7, b"more", b"#" * 400000)).decode()
+            status, answer = d.ask("PUT", "/v1/sandboxes/n0/policy",
+                                   {"bundle": longer})
+        check(status == 503 and "policy_bytes_per_user" in answer["error"],
+              (status, answer))
 
 
 # Stops whoever has its effective uid, as soon as there is somebody.
