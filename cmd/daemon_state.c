@@ -73,6 +73,7 @@ int state_leases(const struct daemon *daemon, const char *name)
 {
 	AUTO_FD int dir = open_dir(daemon, name);
 	struct stat st;
+	int err;
 
 	if (dir < 0)
 		return dir;
@@ -82,11 +83,12 @@ int state_leases(const struct daemon *daemon, const char *name)
 		return -errno;
 	/* Of another version, or cut: entries are looked at one by one when
 	 * they are read. */
-	if ((size_t)st.st_size != sandbox_file_size() &&
-	    (ftruncate(fd, 0) < 0 ||
-	     ftruncate(fd, (off_t)sandbox_file_size()) < 0))
+	if ((size_t)st.st_size != sandbox_file_size() && ftruncate(fd, 0) < 0)
 		return -errno;
-	return steal_fd(&fd);
+	/* Every block, now: a gate that writes to a page for which the disk
+	 * has no room is killed (SIGBUS). */
+	err = posix_fallocate(fd, 0, (off_t)sandbox_file_size());
+	return err ? -err : steal_fd(&fd);
 }
 
 int state_bundle(const struct daemon *daemon, const char *name,

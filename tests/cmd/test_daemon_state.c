@@ -4,12 +4,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -173,6 +175,35 @@ static void test_leases(void **state)
 	state_drop(&lord, "box");
 }
 
+/* Where the disk has no room for all of it, there is no such file, and so no
+ * sandbox: a hole would be found when a gate writes to it. */
+static void test_leases_room(void **state)
+{
+	const struct daemon_sandbox s = sample();
+	struct daemon small = { 0 };
+	char path[] = "/tmp/sallyport-room-XXXXXX", size[32];
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	snprintf(size, sizeof(size), "size=%zu", sandbox_file_size() / 2);
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("none", path, "tmpfs", 0, size), 0);
+	assert_int_equal(state_open(path, &small.state_dir), 0);
+	assert_int_equal(state_make(&small, &s, &bundle), -ENOSPC);
+	assert_int_equal(faccessat(small.state_dir, "box", F_OK, 0), -1);
+	snprintf(size, sizeof(size), "size=%zu", sandbox_file_size() * 2);
+	assert_int_equal(mount("none", path, "tmpfs", MS_REMOUNT, size), 0);
+	assert_int_equal(state_make(&small, &s, &bundle), 0);
+	AUTO_FD int leases = state_leases(&small, "box");
+	assert_int_equal(fstat(leases, &st), 0);
+	assert_true((size_t)st.st_blocks * 512 >= sandbox_file_size());
+	close(small.state_dir);
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
 static int open_all(void **state)
 {
 	(void)state;
@@ -197,6 +228,7 @@ int main(void)
 		cmocka_unit_test(test_bundles),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_leases),
+		cmocka_unit_test(test_leases_room),
 	};
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }
