@@ -88,22 +88,66 @@ static void test_again(void **state)
 	assert_int_equal(state_load(&lord, "box", &got), -ENOENT);
 }
 
+/* In force after a restart: these bytes, by that name. */
+static void assert_kept(const char *bytes, const char *name)
+{
+	struct daemon_sandbox got = { 0 };
+	struct bundle read;
+
+	assert_int_equal(state_load(&lord, "box", &got), 0);
+	assert_string_equal(got.spec.policy_name, name);
+	assert_int_equal(state_bundle(&lord, "box", &read), 0);
+	assert_int_equal(read.len, strlen(bytes));
+	assert_memory_equal(read.data, bytes, read.len);
+	bundle_free(&read);
+}
+
 static void test_bundles(void **state)
 {
 	const struct bundle next = { .data = (uint8_t *)"other", .len = 5 };
-	struct bundle read;
+	const struct bundle third = { .data = (uint8_t *)"3", .len = 1 };
+	struct daemon_sandbox s = sample();
 
 	(void)state;
 	make_sample();
 	assert_int_equal(state_stage_bundle(&lord, "box", &next), 0);
-	assert_int_equal(state_bundle(&lord, "box", &read), 0);
-	assert_memory_equal(read.data, "bytes", 5);
-	bundle_free(&read);
-	assert_int_equal(state_commit_bundle(&lord, "box"), 0);
-	assert_int_equal(state_bundle(&lord, "box", &read), 0);
-	assert_memory_equal(read.data, "other", 5);
-	bundle_free(&read);
-	assert_int_equal(state_commit_bundle(&lord, "box"), -ENOENT);
+	assert_kept("bytes", "agent");
+	snprintf(s.spec.policy_name, sizeof(s.spec.policy_name), "other");
+	/* Something else is kept meanwhile. */
+	assert_int_equal(state_save(&lord, &s, false), 0);
+	assert_kept("bytes", "agent");
+	assert_int_equal(state_save(&lord, &s, true), 0);
+	assert_kept("other", "other");
+	assert_int_equal(state_stage_bundle(&lord, "box", &third), 0);
+	assert_kept("other", "other");
+	assert_int_equal(state_save(&lord, &s, true), 0);
+	assert_kept("3", "other");
+	state_drop(&lord, "box");
+}
+
+/* The bundle is written, what goes with it can't be: the old ones stay, both,
+ * also when something else is kept later. */
+static void test_half_a_change(void **state)
+{
+	const struct bundle next = { .data = (uint8_t *)"other", .len = 5 };
+	struct daemon_sandbox s = sample();
+
+	(void)state;
+	make_sample();
+	assert_int_equal(state_stage_bundle(&lord, "box", &next), 0);
+	*s.spec.policy_name = '\0';
+	assert_int_equal(mkdirat(lord.state_dir, "box/state.json.new", 0700),
+			 0);
+	assert_int_equal(state_save(&lord, &s, true), -EISDIR);
+	assert_kept("bytes", "agent");
+	assert_int_equal(
+		unlinkat(lord.state_dir, "box/state.json.new", AT_REMOVEDIR),
+		0);
+	assert_int_equal(state_save(&lord, &s, false), 0);
+	assert_kept("bytes", "agent");
+	assert_int_equal(state_stage_bundle(&lord, "box", &next), 0);
+	assert_int_equal(state_save(&lord, &s, true), 0);
+	assert_kept("other", "");
 	state_drop(&lord, "box");
 }
 
@@ -226,6 +270,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_bundles),
+		cmocka_unit_test(test_half_a_change),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_leases),
 		cmocka_unit_test(test_leases_room),

@@ -194,7 +194,18 @@ def test_full_disk(case):
                                {"policy": policy("allowed.test")})
         check(status >= 500 and "state" in answer["error"], (status, answer))
         check(d.one("one")["policy"]["digest"] == digest)
+        # Room for the policy, and none for what goes with it.
+        os.truncate(d.dir + "/state/full",
+                    os.path.getsize(d.dir + "/state/full") - 4096)
+        status, answer = d.ask("PUT", "/v1/sandboxes/one/policy",
+                               {"policy": policy("allowed.test")})
+        check(status >= 500 and "a restart will not know" in answer["error"],
+              (status, answer))
         os.unlink(d.dir + "/state/full")
+        d.stop(signal.SIGKILL)
+        d.start()
+        check(d.one("one")["policy"]["digest"] == digest)
+        check(resolve(d.one("one"), "other.test") != "")
         check(os.listdir(d.dir + "/run/netns") == ["one"])
         d.good("PUT", "/v1/sandboxes/one/policy",
                {"policy": policy("allowed.test")})
