@@ -11,17 +11,34 @@
 #include "base/cleanup.h"
 #include "proxy/sniff/http_response.h"
 
+#define GROW_MIN 4096
+
 static enum sniff bad(struct client_reply *reply, const char *error)
 {
 	reply->error = error;
 	return SNIFF_BAD;
 }
 
-/* Room for @more bytes and a NUL behind *@at, which has @len. */
+/* What is allocated for @len bytes and a NUL: a power of two, so that a long
+ * answer in many pieces is not copied for each of them. */
+static size_t cap_of(size_t len)
+{
+	size_t cap = GROW_MIN;
+
+	while (cap < len + 1)
+		cap *= 2;
+	return cap;
+}
+
+/* Room for @more bytes and a NUL behind *@at, which has @len: at least
+ * cap_of(@len), as what is taken from its front makes it no smaller. */
 static bool grow(char **at, size_t len, size_t more)
 {
-	char *grown = realloc(*at, len + more + 1);
+	const size_t cap = cap_of(len + more);
+	char *grown = *at;
 
+	if (!grown || cap != cap_of(len))
+		grown = realloc(*at, cap);
 	if (grown)
 		*at = grown;
 	return grown != NULL;

@@ -97,6 +97,7 @@ struct daemon_sandbox {
 	char netns[PATH_MAX];	       /* path, or "" while there is none */
 	char userns[PATH_MAX];	       /* the same, of one that is not root's */
 	int64_t made_s;
+	bool second; /* daemon_state.c's own: which of two files is in force */
 	int summary; /* before .ended: what it came to, JSON; or -1 */
 	int status;  /* for daemon_remove(): the exit status that is told */
 	struct daemon_publish publish[DAEMON_PUBLISH_MAX];

@@ -29,9 +29,13 @@ typedef void api_read_fn(void *arg, struct request *request, int err,
 void api_read(struct daemon *daemon, struct http_request *http,
 	      enum request_kind kind, api_read_fn *fn, void *arg);
 
-/* daemon_api_change.c: routes, for who may use them. */
+/* daemon_api_change.c, daemon_api_end.c: routes, for who may use them. */
 void api_create(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *none);
+void api_policy(struct daemon *daemon, struct http_request *http,
+		struct daemon_sandbox *sandbox);
+void api_publish(struct daemon *daemon, struct http_request *http,
+		 struct daemon_sandbox *sandbox);
 void api_remove(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *sandbox);
 /* As api_remove(), with the command's exit status. */
@@ -39,9 +43,5 @@ void api_end(struct daemon *daemon, struct http_request *http,
 	     struct daemon_sandbox *sandbox);
 void api_exec(struct daemon *daemon, struct http_request *http,
 	      struct daemon_sandbox *sandbox);
-void api_policy(struct daemon *daemon, struct http_request *http,
-		struct daemon_sandbox *sandbox);
-void api_publish(struct daemon *daemon, struct http_request *http,
-		 struct daemon_sandbox *sandbox);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * daemon_api_change.c - the routes that make, change and end sandboxes.
+ * daemon_api_change.c - the routes that make and change sandboxes.
  *
  * Their answers come when keepers are done. What is published is listened to
  * before a sandbox is made for it: a port that somebody else has is an error
@@ -8,103 +8,15 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/cleanup.h"
 #include "base/sock.h"
 #include "base/text.h"
-#include "cmd/daemon_api.h"
-#include "cmd/daemon_reply.h"
+#include "cmd/daemon_api_call.h"
 
 #define PRIVILEGED_PORTS 1024
-
-struct call {
-	struct daemon *daemon;
-	struct http_request *http;
-	int status; /* of a good end */
-	/* Published when the sandbox is there. */
-	struct daemon_publish publish[DAEMON_PUBLISH_MAX];
-	int fd[DAEMON_PUBLISH_MAX];
-	size_t publishes, waits;
-	char name[DAEMON_NAME_MAX]; /* whom it is about */
-	bool made; /* the sandbox is new, and goes if this goes wrong */
-	char why[512];
-};
-
-static struct call *call_new(struct daemon *daemon, struct http_request *http,
-			     int status)
-{
-	struct call *call = calloc(1, sizeof(*call));
-
-	if (!call) {
-		api_error(http, 503, "out of memory", "");
-		return NULL;
-	}
-	*call = (struct call){ .daemon = daemon,
-			       .http = http,
-			       .status = status };
-	for (size_t i = 0; i < DAEMON_PUBLISH_MAX; i++)
-		call->fd[i] = -1;
-	return call;
-}
-
-static void call_free(struct call *call)
-{
-	for (size_t i = 0; i < DAEMON_PUBLISH_MAX; i++)
-		close_fd(&call->fd[i]);
-	free(call);
-}
-
-static void refuse(struct call *call, int err, const char *why)
-{
-	const char *hint = strstr(why, "was not read")
-				   ? "the daemon opens no path for a user: "
-				     "send a bundle, as `sallyport create` does"
-				   : "";
-
-	api_error(call->http, api_status(err), *why ? why : strerror(-err),
-		  hint);
-	call_free(call);
-}
-
-/* Is what was read, or why not, in order? */
-static bool is_read(struct call *call, int err, const struct request_error *why)
-{
-	if (!err && !call->daemon->stopping)
-		return true;
-	if (err)
-		api_error(call->http, err == -EINVAL ? 400 : api_status(err),
-			  why->error, why->hint);
-	else
-		api_error(call->http, 503, "the daemon is ending", "");
-	call_free(call);
-	return false;
-}
-
-/* It may have gone meanwhile, and another one have come. */
-static struct daemon_sandbox *find_again(struct call *call)
-{
-	struct daemon_sandbox *sandbox =
-		api_find(call->daemon, call->http, call->name);
-
-	if (!sandbox) {
-		api_error(call->http, 404, "there is no such sandbox", "");
-		call_free(call);
-	}
-	return sandbox;
-}
-
-static struct call *call_on(struct daemon *daemon, struct http_request *http,
-			    const struct daemon_sandbox *sandbox)
-{
-	struct call *call = call_new(daemon, http, 200);
-
-	if (call)
-		memcpy(call->name, sandbox->spec.name, sizeof(call->name));
-	return call;
-}
 
 /* --- publishing ---------------------------------------------------------- */
 
@@ -120,7 +32,8 @@ static unsigned first_port(void)
 		       : PRIVILEGED_PORTS;
 }
 
-static int listen_for(struct call *call, const struct daemon_publish *publish)
+static int listen_for(struct api_call *call,
+		      const struct daemon_publish *publish)
 {
 	const struct ucred *peer = http_request_peer(call->http);
 	char ip[IP_TEXT_MAX];
@@ -143,7 +56,7 @@ static int listen_for(struct call *call, const struct daemon_publish *publish)
 	return 0;
 }
 
-static int listen_all(struct call *call, const struct request *request)
+static int listen_all(struct api_call *call, const struct request *request)
 {
 	int err = 0;
 
@@ -155,7 +68,7 @@ static int listen_all(struct call *call, const struct request *request)
 static void on_forwarded(void *arg, struct daemon_sandbox *sandbox, int err,
 			 const char *why)
 {
-	struct call *call = arg;
+	struct api_call *call = arg;
 
 	if (err && !*call->why)
 		snprintf(call->why, sizeof(call->why), "%s",
@@ -164,16 +77,16 @@ static void on_forwarded(void *arg, struct daemon_sandbox *sandbox, int err,
 		return;
 	if (!*call->why) {
 		api_sandbox(call->http, call->status, sandbox);
-		call_free(call);
+		api_call_free(call);
 		return;
 	}
 	if (call->made)
 		daemon_remove(call->daemon, sandbox, ENDED_FAILED, NULL, NULL);
-	refuse(call, -EIO, call->why);
+	api_refuse(call, -EIO, call->why);
 }
 
 /* One more wait, for the loop: answers come only when all are on their way. */
-static void forward_all(struct call *call, struct daemon_sandbox *sandbox)
+static void forward_all(struct api_call *call, struct daemon_sandbox *sandbox)
 {
 	call->waits = 1;
 	for (size_t i = 0; i < call->publishes; i++) {
@@ -193,13 +106,13 @@ static void publish(void *arg, struct request *request, int err,
 		    const struct request_error *why)
 {
 	struct daemon_sandbox *sandbox;
-	struct call *call = arg;
+	struct api_call *call = arg;
 
-	if (!is_read(call, err, why) || !(sandbox = find_again(call)))
+	if (!api_is_read(call, err, why) || !(sandbox = api_find_again(call)))
 		return;
 	err = listen_all(call, request);
 	if (err)
-		refuse(call, err, call->why);
+		api_refuse(call, err, call->why);
 	else
 		forward_all(call, sandbox);
 }
@@ -207,7 +120,7 @@ static void publish(void *arg, struct request *request, int err,
 void api_publish(struct daemon *daemon, struct http_request *http,
 		 struct daemon_sandbox *sandbox)
 {
-	struct call *call = call_on(daemon, http, sandbox);
+	struct api_call *call = api_call_on(daemon, http, sandbox);
 
 	if (call)
 		api_read(daemon, http, REQUEST_PUBLISH, publish, call);
@@ -217,7 +130,7 @@ void api_publish(struct daemon *daemon, struct http_request *http,
 
 /* Which policy @request asks for: *@ret is the request's or the
  * configuration's. 0, or -EINVAL and call->why. */
-static int choose(struct call *call, struct request *request,
+static int choose(struct api_call *call, struct request *request,
 		  const char *otherwise, const struct bundle **ret)
 {
 	const struct daemon_policy *named;
@@ -252,64 +165,50 @@ static int choose(struct call *call, struct request *request,
 	return 0;
 }
 
-static void on_changed(void *arg, struct daemon_sandbox *sandbox, int err,
-		       const char *why)
-{
-	struct call *call = arg;
-
-	if (err) {
-		refuse(call, err, why);
-		return;
-	}
-	/* Its digest, until its keeper says more. */
-	api_sandbox(call->http, call->status, sandbox);
-	call_free(call);
-}
-
 static void change_policy(void *arg, struct request *request, int err,
 			  const struct request_error *why)
 {
 	struct daemon_sandbox *sandbox;
 	const struct bundle *bundle;
-	struct call *call = arg;
+	struct api_call *call = arg;
 
-	if (!is_read(call, err, why) || !(sandbox = find_again(call)))
+	if (!api_is_read(call, err, why) || !(sandbox = api_find_again(call)))
 		return;
 	err = choose(call, request, "", &bundle);
 	if (!err)
 		err = daemon_policy(call->daemon, sandbox, bundle,
 				    request->policy_text, request->policy_name,
-				    on_changed, call, call->why,
+				    api_on_changed, call, call->why,
 				    sizeof(call->why));
 	if (err)
-		refuse(call, err, call->why);
+		api_refuse(call, err, call->why);
 }
 
 void api_policy(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *sandbox)
 {
-	struct call *call = call_on(daemon, http, sandbox);
+	struct api_call *call = api_call_on(daemon, http, sandbox);
 
 	if (call)
 		api_read(daemon, http, REQUEST_POLICY, change_policy, call);
 }
 
-/* --- making, ending ------------------------------------------------------ */
+/* --- making -------------------------------------------------------------- */
 
 static void on_created(void *arg, struct daemon_sandbox *sandbox, int err,
 		       const char *why)
 {
-	struct call *call = arg;
+	struct api_call *call = arg;
 
 	if (err) {
-		refuse(call, err, why);
+		api_refuse(call, err, why);
 		return;
 	}
 	call->made = true;
 	forward_all(call, sandbox);
 }
 
-static void specify(const struct call *call, const struct request *request,
+static void specify(const struct api_call *call, const struct request *request,
 		    struct daemon_spec *ret)
 {
 	const struct ucred *peer = http_request_peer(call->http);
@@ -336,9 +235,9 @@ static void create(void *arg, struct request *request, int err,
 {
 	const struct bundle *bundle;
 	struct daemon_spec spec;
-	struct call *call = arg;
+	struct api_call *call = arg;
 
-	if (!is_read(call, err, why))
+	if (!api_is_read(call, err, why))
 		return;
 	err = choose(call, request, call->daemon->config->default_policy,
 		     &bundle);
@@ -357,7 +256,7 @@ static void create(void *arg, struct request *request, int err,
 				    call, call->why, sizeof(call->why));
 	}
 	if (err)
-		refuse(call, err, call->why);
+		api_refuse(call, err, call->why);
 	else
 		*call->why = '\0';
 }
@@ -365,99 +264,9 @@ static void create(void *arg, struct request *request, int err,
 void api_create(struct daemon *daemon, struct http_request *http,
 		struct daemon_sandbox *none)
 {
-	struct call *call = call_new(daemon, http, 201);
+	struct api_call *call = api_call_new(daemon, http, 201);
 
 	(void)none;
 	if (call)
 		api_read(daemon, http, REQUEST_CREATE, create, call);
-}
-
-static void on_removed(void *arg, struct daemon_sandbox *sandbox, int err,
-		       const char *why)
-{
-	const size_t cap = reply_removed_max(sandbox);
-	AUTO_FREE char *buf = malloc(cap);
-	struct json j = json_of(buf, buf ? cap : 0);
-	struct call *call = arg;
-
-	if (err) {
-		refuse(call, err, why);
-		return;
-	}
-	reply_removed(&j, sandbox);
-	if (j.full)
-		api_error(call->http, 503, "out of memory", "");
-	else
-		http_reply(call->http, 200, "application/json", buf, j.len);
-	call_free(call);
-}
-
-static void end(struct call *call, struct daemon_sandbox *sandbox,
-		enum ended_by ended)
-{
-	int err = daemon_remove(call->daemon, sandbox, ended, on_removed, call);
-
-	if (err)
-		refuse(call, err, "it is being removed already");
-}
-
-void api_remove(struct daemon *daemon, struct http_request *http,
-		struct daemon_sandbox *sandbox)
-{
-	struct call *call = call_new(daemon, http, 200);
-
-	if (call)
-		end(call, sandbox, ENDED_EXIT);
-}
-
-static void end_as(void *arg, struct request *request, int err,
-		   const struct request_error *why)
-{
-	struct daemon_sandbox *sandbox;
-	struct call *call = arg;
-
-	if (!is_read(call, err, why))
-		return;
-	sandbox = find_again(call);
-	if (!sandbox)
-		return;
-	sandbox->status = request->status;
-	end(call, sandbox, request->ended);
-}
-
-void api_end(struct daemon *daemon, struct http_request *http,
-	     struct daemon_sandbox *sandbox)
-{
-	struct call *call = call_on(daemon, http, sandbox);
-
-	if (call)
-		api_read(daemon, http, REQUEST_END, end_as, call);
-}
-
-/* --- commands ------------------------------------------------------------ */
-
-static void exec_in(void *arg, struct request *request, int err,
-		    const struct request_error *why)
-{
-	struct daemon_sandbox *sandbox;
-	struct call *call = arg;
-
-	if (!is_read(call, err, why))
-		return;
-	sandbox = find_again(call);
-	if (!sandbox)
-		return;
-	err = daemon_exec(sandbox, http_request_peer(call->http)->uid,
-			  request->command, on_changed, call);
-	if (err)
-		refuse(call, err, err == -EBUSY ? "it is not ready" : "");
-}
-
-void api_exec(struct daemon *daemon, struct http_request *http,
-	      struct daemon_sandbox *sandbox)
-{
-	struct call *call = call_on(daemon, http, sandbox);
-
-	if (call)
-		api_read(daemon, http, REQUEST_EXEC, exec_in, call);
 }

@@ -128,6 +128,32 @@ static int take_bool(const struct reader *r, const struct node *node,
 	return FAULT(r, node, "'%s' is true or false", what);
 }
 
+static int take_time(const struct reader *r, const struct node *node,
+		     const char *what, uint32_t *ret_s)
+{
+	const char *wrong = NULL;
+
+	if (node)
+		wrong = node->kind == NODE_SCALAR
+				? value_duration(node->text, ret_s)
+				: "it is a time: 24h";
+	return wrong ? FAULT(r, node, "bad %s, %s", what, wrong) : 0;
+}
+
+static int take_size(const struct reader *r, const struct node *node,
+		     const char *what, uint64_t *ret_bytes)
+{
+	const char *wrong = NULL;
+
+	if (node)
+		wrong = node->kind == NODE_SCALAR
+				? value_size_from(node->text, 1,
+						  "no policy has no bytes",
+						  ret_bytes)
+				: "it is a size: 256 MB";
+	return wrong ? FAULT(r, node, "bad %s, %s", what, wrong) : 0;
+}
+
 /* --- policies ------------------------------------------------------------ */
 
 /* Reads the policy at @path, and finds out whether it is one. */
@@ -228,13 +254,13 @@ static int take_ceiling(const struct reader *r, const struct node *node)
 
 static int take_limits(const struct reader *r, const struct node *map)
 {
-	enum { MAX, MAX_PER_USER, WALL, COUNT };
+	enum { MAX, MAX_PER_USER, WALL, BYTES, COUNT };
 	static const char *const names[COUNT] = { "max_sandboxes",
 						  "max_sandboxes_per_user",
-						  "wall_clock" };
+						  "wall_clock",
+						  "policy_bytes_per_user" };
 	struct daemon_config *config = r->config;
 	const struct node *v[COUNT];
-	const char *wrong;
 	int ret = take_keys(r, map, "limits", names, COUNT, v);
 
 	if (ret == 0)
@@ -244,12 +270,12 @@ static int take_limits(const struct reader *r, const struct node *map)
 		ret = take_count(r, v[MAX_PER_USER], names[MAX_PER_USER],
 				 DAEMON_SANDBOXES_MAX,
 				 &config->max_sandboxes_per_user);
-	if (ret < 0 || !v[WALL])
-		return ret;
-	wrong = v[WALL]->kind != NODE_SCALAR
-			? "it is a time: 24h"
-			: value_duration(v[WALL]->text, &config->wall_clock_s);
-	return wrong ? FAULT(r, v[WALL], "bad wall_clock, %s", wrong) : 0;
+	if (ret == 0)
+		ret = take_time(r, v[WALL], names[WALL], &config->wall_clock_s);
+	if (ret == 0)
+		ret = take_size(r, v[BYTES], names[BYTES],
+				&config->policy_bytes_per_user);
+	return ret;
 }
 
 static int take_docker(const struct reader *r, const struct node *map)
@@ -321,6 +347,7 @@ static struct daemon_config *usual(void)
 		return NULL;
 	config->max_sandboxes = 1000;
 	config->max_sandboxes_per_user = 64;
+	config->policy_bytes_per_user = 256000000;
 	memcpy(config->group, "sallyport", sizeof("sallyport"));
 	return config;
 }

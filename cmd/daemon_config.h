@@ -7,7 +7,7 @@
  *	default_policy: agent
  *	ceiling: /etc/sallyport/ceiling.yaml
  *	limits: { max_sandboxes: 1000, max_sandboxes_per_user: 64,
- *		  wall_clock: 24h }
+ *		  wall_clock: 24h, policy_bytes_per_user: 256 MB }
  *	docker: { enabled: true, socket: PATH, dns: require }
  *	group: sallyport
  *
@@ -42,6 +42,8 @@ struct daemon_config {
 	struct bundle ceiling; /* empty: none */
 	unsigned max_sandboxes, max_sandboxes_per_user;
 	uint32_t wall_clock_s; /* 0: none */
+	/* Of all policies together that a user (not root) sent. */
+	uint64_t policy_bytes_per_user;
 	bool docker;
 	char docker_socket[PATH_MAX]; /* "": the usual one */
 	char docker_dns[16]; /* "require", "tables", or "": as it depends */

@@ -131,8 +131,6 @@ bool box_is_making(const struct box *box);
 void box_drop_maker(struct box *box);
 
 /* --- daemon_policy.c: done beside the loop. 0 or -errno. */
-/* All policies of a user that is not root, together, that he sent. */
-#define DAEMON_BUNDLES_MAX ((size_t)256 << 20)
 /* Writes the state of a new one under @bundle (stays the caller's). */
 int box_make(struct box *box, const struct bundle *bundle, char *reterr,
 	     size_t cap);
@@ -184,7 +182,10 @@ void daemon_stop_if_over(struct daemon *daemon);
 int state_open(const char *dir, int *ret_fd);
 int state_make(const struct daemon *daemon, const struct daemon_sandbox *s,
 	       const struct bundle *bundle);
-int state_save(const struct daemon *daemon, const struct daemon_sandbox *s);
+/* @staged: with the bundle of state_stage_bundle(), from now on; else with the
+ * policy and its name that are there. All of it, or all stays as it was. */
+int state_save(const struct daemon *daemon, const struct daemon_sandbox *s,
+	       bool staged);
 /* Fills @ret->spec and the rest that is kept. */
 int state_load(const struct daemon *daemon, const char *name,
 	       struct daemon_sandbox *ret);
@@ -192,10 +193,9 @@ void state_drop(const struct daemon *daemon, const char *name);
 int state_leases(const struct daemon *daemon, const char *name);
 int state_bundle(const struct daemon *daemon, const char *name,
 		 struct bundle *ret);
-/* A new one; it takes effect with state_commit_bundle(). */
+/* A new one; it takes effect with state_save(). */
 int state_stage_bundle(const struct daemon *daemon, const char *name,
 		       const struct bundle *bundle);
-int state_commit_bundle(const struct daemon *daemon, const char *name);
 /* Calls @fn for each that is there. */
 void state_each(struct daemon *daemon,
 		void (*fn)(struct daemon *daemon, const char *name));

@@ -40,11 +40,8 @@ static void save(struct work *work)
 {
 	struct keep_work *keep = (struct keep_work *)(void *)work;
 
-	if (keep->waiter && keep->waiter->staged)
-		keep->err =
-			state_commit_bundle(keep->daemon, keep->s.spec.name);
-	if (!keep->err)
-		keep->err = state_save(keep->daemon, &keep->s);
+	keep->err = state_save(keep->daemon, &keep->s,
+			       keep->waiter && keep->waiter->staged);
 }
 
 static void tell(struct box *box, struct waiter *waiter, int err)

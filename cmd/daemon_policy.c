@@ -237,17 +237,18 @@ static int check_room(const struct box *box, const char *policy_name,
 {
 	const struct daemon *daemon = box->daemon;
 	const uid_t uid = box->sandbox.spec.uid;
-	size_t held = bundle->len + work_bytes(daemon->workers, uid);
+	const uint64_t max = daemon->config->policy_bytes_per_user;
+	uint64_t held = bundle->len + work_bytes(daemon->workers, uid);
 
 	for (struct daemon_sandbox *s = daemon->first; s; s = s->next)
 		if (s->spec.uid == uid && s != &box->sandbox)
 			held += box_of(s)->bytes;
-	if (!uid || *policy_name || held <= DAEMON_BUNDLES_MAX)
+	if (!uid || *policy_name || held <= max)
 		return 0;
 	snprintf(reterr, cap,
-		 "all your policies may have %zu MB, and would have more "
-		 "with this one",
-		 DAEMON_BUNDLES_MAX >> 20);
+		 "all your policies may have %llu bytes, and would have more "
+		 "with this one (limits.policy_bytes_per_user)",
+		 (unsigned long long)max);
 	return -ENOSPC;
 }
 

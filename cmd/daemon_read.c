@@ -15,6 +15,8 @@
 #include "cmd/daemon_api.h"
 
 #define SHORT_BYTES ((size_t)64 << 10)
+/* Of all that is read of one user's, who is not root, at a time. */
+#define READING_MAX ((size_t)256 << 20)
 
 struct reading {
 	struct work work;
@@ -118,8 +120,8 @@ void api_read(struct daemon *daemon, struct http_request *http,
 	if (len <= SHORT_BYTES) {
 		run(&r->work);
 		done(&r->work);
-	} else if (uid && work_bytes(daemon->workers, uid) + len >
-				  DAEMON_BUNDLES_MAX) {
+	} else if (uid &&
+		   work_bytes(daemon->workers, uid) + len > READING_MAX) {
 		evbuffer_free(r->body);
 		free(r);
 		refuse(fn, arg, -ENOSPC,

@@ -279,8 +279,6 @@ static void settle(struct box *box, struct waiter *waiter)
 {
 	struct daemon_sandbox *s = &box->sandbox;
 
-	if (waiter->type == MSG_KEEP_EXEC)
-		return;
 	if (waiter->type == MSG_KEEP_POLICY) {
 		memcpy(s->spec.policy_text, waiter->text,
 		       sizeof(s->spec.policy_text));
@@ -306,7 +304,8 @@ static void take_done(struct box *box, const struct msg_keep_done *done)
 	box->waiters = waiter->next;
 	if (!box->waiters)
 		box->last = &box->waiters;
-	if (done->status == 0) {
+	/* Of a command its log alone knows. */
+	if (done->status == 0 && waiter->type != MSG_KEEP_EXEC) {
 		settle(box, waiter);
 		return;
 	}

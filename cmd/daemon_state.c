@@ -3,8 +3,10 @@
  * daemon_state.c - a directory a sandbox, below the state directory:
  *
  *	state.json	what it is: struct daemon_spec, where its namespace is
- *	bundle		its policy as it was asked for, without the ceiling
- *	bundle.new	one that its keeper has not accepted yet
+ *	bundle, bundle.2
+ *			its policy as it was asked for, without the ceiling:
+ *			which of the two, state.json says. The other one is one
+ *			that its keeper has not accepted yet
  *	leases		cmd/sandbox_file.h; its keeper writes to it
  *
  * A file is written under another name, synced, and renamed: whenever we are
@@ -32,8 +34,10 @@
 #define STATE_MAX  16384
 #define BUNDLE_CAP ((size_t)256 << 20)
 
-static const char *const files[] = { "state.json", "state.json.new", "bundle",
-				     "bundle.new", "bundle.new.new", "leases" };
+static const char *const files[] = { "state.json", "state.json.new",
+				     "bundle",	   "bundle.new",
+				     "bundle.2",   "bundle.2.new",
+				     "leases" };
 
 int state_open(const char *dir, int *ret_fd)
 {
@@ -73,6 +77,7 @@ int state_leases(const struct daemon *daemon, const char *name)
 {
 	AUTO_FD int dir = open_dir(daemon, name);
 	struct stat st;
+	int err;
 
 	if (dir < 0)
 		return dir;
@@ -82,47 +87,12 @@ int state_leases(const struct daemon *daemon, const char *name)
 		return -errno;
 	/* Of another version, or cut: entries are looked at one by one when
 	 * they are read. */
-	if ((size_t)st.st_size != sandbox_file_size() &&
-	    (ftruncate(fd, 0) < 0 ||
-	     ftruncate(fd, (off_t)sandbox_file_size()) < 0))
+	if ((size_t)st.st_size != sandbox_file_size() && ftruncate(fd, 0) < 0)
 		return -errno;
-	return steal_fd(&fd);
-}
-
-int state_bundle(const struct daemon *daemon, const char *name,
-		 struct bundle *ret)
-{
-	AUTO_FD int dir = open_dir(daemon, name);
-	char *data;
-	size_t len;
-	int err;
-
-	if (dir < 0)
-		return dir;
-	err = file_get(dir, "bundle", BUNDLE_CAP, &data, &len);
-	if (!err)
-		*ret = (struct bundle){ .data = (uint8_t *)data, .len = len };
-	return err;
-}
-
-int state_stage_bundle(const struct daemon *daemon, const char *name,
-		       const struct bundle *bundle)
-{
-	AUTO_FD int dir = open_dir(daemon, name);
-
-	return dir < 0 ? dir
-		       : file_put(dir, "bundle.new", bundle->data, bundle->len);
-}
-
-int state_commit_bundle(const struct daemon *daemon, const char *name)
-{
-	AUTO_FD int dir = open_dir(daemon, name);
-
-	if (dir < 0)
-		return dir;
-	if (renameat(dir, "bundle.new", dir, "bundle") < 0 || fsync(dir) < 0)
-		return -errno;
-	return 0;
+	/* Every block, now: a gate that writes to a page for which the disk
+	 * has no room is killed (SIGBUS). */
+	err = posix_fallocate(fd, 0, (off_t)sandbox_file_size());
+	return err ? -err : steal_fd(&fd);
 }
 
 /* --- state.json ---------------------------------------------------------- */
@@ -150,6 +120,7 @@ static int put_state(int dir, const struct daemon_sandbox *s)
 	json_text(&j, "command", s->spec.command);
 	json_text(&j, "policy_text", s->spec.policy_text);
 	json_text(&j, "policy_name", s->spec.policy_name);
+	json_bool(&j, "second", s->second);
 	json_text(&j, "netns", s->netns);
 	json_text(&j, "userns", s->userns);
 	/* The plugin opens its own again. */
@@ -157,14 +128,6 @@ static int put_state(int dir, const struct daemon_sandbox *s)
 		reply_publish(&j, s);
 	json_close(&j, '}');
 	return j.full ? -EFBIG : file_put(dir, "state.json", buf, j.len);
-}
-
-int state_save(const struct daemon *daemon, const struct daemon_sandbox *s)
-{
-	AUTO_FD int dir = open_dir(daemon, s->spec.name);
-	int err = dir < 0 ? dir : put_state(dir, s);
-
-	return err ? err : sync_dir(dir);
 }
 
 static bool get_text(const json_t *root, const char *key, char *buf, size_t cap)
@@ -256,6 +219,7 @@ static bool get_state(const json_t *root, struct daemon_sandbox *s)
 			     ? KEEP_LINK_JOIN
 			     : KEEP_LINK_OWN;
 	spec->docker = json_is_true(json_object_get(root, "docker"));
+	s->second = json_is_true(json_object_get(root, "second"));
 	return get_holder(root, spec) && GET_TEXT(root, "name", spec->name) &&
 	       get_ip(root, "ip", &spec->ip) &&
 	       get_ip(root, "gateway", &spec->gateway) &&
@@ -286,6 +250,81 @@ int state_load(const struct daemon *daemon, const char *name,
 	ok = root && get_state(root, ret) && strcmp(ret->spec.name, name) == 0;
 	json_decref(root);
 	return ok ? 0 : -EBADMSG;
+}
+
+/* --- policies ------------------------------------------------------------ */
+
+static const char *bundle_name(bool second)
+{
+	return second ? "bundle.2" : "bundle";
+}
+
+int state_bundle(const struct daemon *daemon, const char *name,
+		 struct bundle *ret)
+{
+	AUTO_FD int dir = open_dir(daemon, name);
+	struct daemon_sandbox kept = { 0 };
+	char *data;
+	size_t len;
+	int err;
+
+	if (dir < 0)
+		return dir;
+	err = state_load(daemon, name, &kept);
+	if (!err)
+		err = file_get(dir, bundle_name(kept.second), BUNDLE_CAP, &data,
+			       &len);
+	if (!err)
+		*ret = (struct bundle){ .data = (uint8_t *)data, .len = len };
+	return err;
+}
+
+int state_stage_bundle(const struct daemon *daemon, const char *name,
+		       const struct bundle *bundle)
+{
+	AUTO_FD int dir = open_dir(daemon, name);
+	struct daemon_sandbox kept = { 0 };
+	int err;
+
+	if (dir < 0)
+		return dir;
+	err = state_load(daemon, name, &kept);
+	return err ? err
+		   : file_put(dir, bundle_name(!kept.second), bundle->data,
+			      bundle->len);
+}
+
+/* What a policy is called belongs to its bundle: both are what the disk has, or
+ * both are what is new. */
+static int save(const struct daemon *daemon, int dir,
+		const struct daemon_sandbox *s, bool staged)
+{
+	struct daemon_sandbox kept = { 0 }, next = *s;
+	int err = state_load(daemon, s->spec.name, &kept);
+
+	if (err)
+		return err;
+	next.second = staged ? !kept.second : kept.second;
+	if (!staged) {
+		memcpy(next.spec.policy_text, kept.spec.policy_text,
+		       sizeof(next.spec.policy_text));
+		memcpy(next.spec.policy_name, kept.spec.policy_name,
+		       sizeof(next.spec.policy_name));
+	}
+	err = put_state(dir, &next);
+	if (!err)
+		err = sync_dir(dir);
+	if (!err && staged)
+		unlinkat(dir, bundle_name(kept.second), 0);
+	return err;
+}
+
+int state_save(const struct daemon *daemon, const struct daemon_sandbox *s,
+	       bool staged)
+{
+	AUTO_FD int dir = open_dir(daemon, s->spec.name);
+
+	return dir < 0 ? dir : save(daemon, dir, s, staged);
 }
 
 /* --- directories --------------------------------------------------------- */

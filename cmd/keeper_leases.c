@@ -56,7 +56,7 @@ int keeper_leases(int fd)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || (st.st_size && st.st_size != size))
 		return -EBADMSG;
-	if (!st.st_size && ftruncate(own, size) < 0)
-		return -errno;
-	return steal_fd(&own);
+	/* As state_leases() does. */
+	err = st.st_size ? 0 : posix_fallocate(own, 0, size);
+	return err ? -err : steal_fd(&own);
 }

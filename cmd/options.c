@@ -274,11 +274,47 @@ static void add_client(enum options_for which, struct options *o,
 		bad(which, "not a CIDR, like 10.1.0.0/16:", text);
 }
 
+/* Where it listens, whom it asks, whom it lets in. False: it is none of these.
+ */
+static bool apply_address(enum options_for which, struct options *o, int code)
+{
+	switch ((enum option_code)code) {
+	case OPT_PROXY:
+		parse_endpoint(which, optarg, &o->proxy);
+		break;
+	case OPT_DNS:
+		parse_endpoint(which, optarg, &o->dns);
+		break;
+	case OPT_TLS:
+		parse_endpoint(which, optarg, &o->tls);
+		break;
+	case OPT_HTTP:
+		parse_endpoint(which, optarg, &o->http);
+		break;
+	case OPT_CLIENT:
+		add_client(which, o, optarg);
+		break;
+	case OPT_UPSTREAM:
+		add_upstream(which, o, optarg);
+		break;
+	case OPT_INBOUND:
+		add_inbound(which, o, optarg);
+		break;
+	case OPT_PUBLISH:
+		add_publish(which, o, optarg);
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
 static void apply(enum options_for which, struct options *o, int code)
 {
 	const char *why = NULL;
 
-	if (policy_option(&o->policy, code, optarg))
+	if (apply_address(which, o, code) ||
+	    policy_option(&o->policy, code, optarg))
 		return;
 	if (bounds_option(&o->bounds, code, optarg, &why)) {
 		if (why)
@@ -312,30 +348,6 @@ static void apply(enum options_for which, struct options *o, int code)
 			bad(which,
 			    "not a time like 90, 90s, 5m or 2h:", optarg);
 		break;
-	case OPT_PROXY:
-		parse_endpoint(which, optarg, &o->proxy);
-		break;
-	case OPT_DNS:
-		parse_endpoint(which, optarg, &o->dns);
-		break;
-	case OPT_TLS:
-		parse_endpoint(which, optarg, &o->tls);
-		break;
-	case OPT_HTTP:
-		parse_endpoint(which, optarg, &o->http);
-		break;
-	case OPT_CLIENT:
-		add_client(which, o, optarg);
-		break;
-	case OPT_UPSTREAM:
-		add_upstream(which, o, optarg);
-		break;
-	case OPT_INBOUND:
-		add_inbound(which, o, optarg);
-		break;
-	case OPT_PUBLISH:
-		add_publish(which, o, optarg);
-		break;
 	case OPT_FOREGROUND:
 		o->foreground = true;
 		break;
@@ -344,6 +356,8 @@ static void apply(enum options_for which, struct options *o, int code)
 		break;
 	case OPT_HELP:
 		help(which);
+	default:
+		break;
 	}
 }
 

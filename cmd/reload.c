@@ -156,7 +156,8 @@ static void answer_status(struct reload *reload, char *reply)
 	say(reply, "what", "%s", reload->what);
 	say(reply, "policy", "sha256:%s",
 	    policy_digest(reload->session->policy));
-	say(reply, "separation", "%s", warden_separation(reload->warden));
+	if (reload->warden) /* else the daemon has it */
+		say(reply, "separation", "%s", warden_separation(reload->warden));
 }
 
 static void on_request(void *arg, const char *request, char *reply)

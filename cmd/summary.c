@@ -113,18 +113,16 @@ static const char *clean(const char *text, char *buf, size_t cap)
 /* "999 B", "1.2 kB", "34.0 MB": as policies write sizes. */
 static const char *human(uint64_t bytes, char buf[16])
 {
-	static const char *const units[] = { "kB", "MB", "GB", "TB", "PB" };
-	double value = (double)bytes / 1000;
+	static const char *const units[] = {
+		"B", "kB", "MB", "GB", "TB", "PB"
+	};
+	double value = (double)bytes;
 	size_t unit = 0;
 
-	if (bytes < 1000) {
-		snprintf(buf, 16, "%u B", (unsigned)bytes);
-		return buf;
-	}
 	/* 999.95 would print as 1000.0. */
 	for (; value >= 999.95 && unit + 1 < ARRAY_SIZE(units); unit++)
 		value /= 1000;
-	snprintf(buf, 16, "%.1f %s", value, units[unit]);
+	snprintf(buf, 16, "%.*f %s", unit ? 1 : 0, value, units[unit]);
 	return buf;
 }
 

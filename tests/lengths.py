@@ -11,28 +11,22 @@ import sys
 FILE_MAX, FUNCTION_MAX = 450, 60
 
 # How long each is. The functions are tests, and most of their lines are tables of
-# what is tried.
+# what is tried; so is schema.py, which grows by some lines with each key.
 EXCEPTIONS = {
-    "cmd/ledger.c": 467,
-    "cmd/warden.c": 453,
-    "firewall/guard_plan.c": 475,
     "tests/audit/damage.py": 983,
     "tests/audit/test_hostlog_check.c:test_the_log": 63,
     "tests/audit/test_verify.c:test_what_is_no_line": 63,
     "tests/base/test_addr.c:test_cidr": 61,
-    "tests/cmd/keeper_rig.h": 466,
     "tests/cmd/report_sample.c": 481,
-    "tests/cmd/test_keeper_join.c:test_join": 61,
     "tests/cmd/test_ledger_log.c:test_receipt": 80,
     "tests/cmd/test_log_run.c:test_filters": 66,
     "tests/dns/name_server.h": 453,
     "tests/launch/test_link_view.c:test_changes": 62,
-    "tests/policy/schema.py": 507,
+    "tests/policy/schema.py": 524,
     "tests/policy/test_language.c:test_http": 117,
     "tests/policy/test_language_observe.c:test_observe": 79,
     "tests/proxy/test_http_response.c:test_path": 65,
     "tests/proxy/world.h": 553,
-    "tests/system/docker/test_devcontainer.py": 458,
     "tests/system/test_attacks_budget.py:test_reload_storm": 108,
     "tests/system/test_attacks_net.py:test_http_smuggling": 86,
     "tests/system/test_attacks_policy.py:test_what_is_matched_is_what_is_sent": 95,

@@ -51,6 +51,7 @@ static void test_usual(void **state)
 	assert_int_equal(config->max_sandboxes, 1000);
 	assert_int_equal(config->max_sandboxes_per_user, 64);
 	assert_int_equal(config->wall_clock_s, 0);
+	assert_int_equal(config->policy_bytes_per_user, 256000000);
 	assert_false(config->docker);
 	assert_string_equal(config->group, "sallyport");
 	assert_int_equal(config->ceiling.len, 0);
@@ -82,6 +83,7 @@ static void test_all(void **state)
 		 "version: 1\npolicies: { agent: %s }\ndefault_policy: agent\n"
 		 "ceiling: %s\nlimits:\n  max_sandboxes: 7\n"
 		 "  max_sandboxes_per_user: 2\n  wall_clock: 2h\n"
+		 "  policy_bytes_per_user: 3 MiB\n"
 		 "docker: { enabled: true, socket: /run/x.sock, dns: tables }\n"
 		 "group: users\n",
 		 policy, ceiling);
@@ -94,6 +96,7 @@ static void test_all(void **state)
 	assert_int_equal(config->max_sandboxes, 7);
 	assert_int_equal(config->max_sandboxes_per_user, 2);
 	assert_int_equal(config->wall_clock_s, 7200);
+	assert_int_equal(config->policy_bytes_per_user, 3 << 20);
 	assert_true(config->docker);
 	assert_string_equal(config->docker_socket, "/run/x.sock");
 	assert_string_equal(config->docker_dns, "tables");
@@ -124,6 +127,12 @@ static void test_wrong(void **state)
 		  "d.yaml:2:23: bad wall_clock" },
 		{ "version: 1\nlimits: { wall_clock: 1y }\n",
 		  "d.yaml:2:23: bad wall_clock" },
+		{ "version: 1\nlimits: { policy_bytes_per_user: 0 }\n",
+		  "d.yaml:2:34: bad policy_bytes_per_user" },
+		{ "version: 1\nlimits: { policy_bytes_per_user: {} }\n",
+		  "d.yaml:2:34: bad policy_bytes_per_user, it is a size" },
+		{ "version: 1\nlimits: { policy_bytes_per_user: -1 }\n",
+		  "d.yaml:2:34: bad policy_bytes_per_user" },
 		{ "version: 1\ndocker: { enabled: yes }\n",
 		  "d.yaml:2:20: 'enabled' is true or false" },
 		{ "version: 1\ndocker: { dns: maybe }\n",

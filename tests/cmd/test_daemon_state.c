@@ -4,12 +4,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,22 +88,66 @@ static void test_again(void **state)
 	assert_int_equal(state_load(&lord, "box", &got), -ENOENT);
 }
 
+/* In force after a restart: these bytes, by that name. */
+static void assert_kept(const char *bytes, const char *name)
+{
+	struct daemon_sandbox got = { 0 };
+	struct bundle read;
+
+	assert_int_equal(state_load(&lord, "box", &got), 0);
+	assert_string_equal(got.spec.policy_name, name);
+	assert_int_equal(state_bundle(&lord, "box", &read), 0);
+	assert_int_equal(read.len, strlen(bytes));
+	assert_memory_equal(read.data, bytes, read.len);
+	bundle_free(&read);
+}
+
 static void test_bundles(void **state)
 {
 	const struct bundle next = { .data = (uint8_t *)"other", .len = 5 };
-	struct bundle read;
+	const struct bundle third = { .data = (uint8_t *)"3", .len = 1 };
+	struct daemon_sandbox s = sample();
 
 	(void)state;
 	make_sample();
 	assert_int_equal(state_stage_bundle(&lord, "box", &next), 0);
-	assert_int_equal(state_bundle(&lord, "box", &read), 0);
-	assert_memory_equal(read.data, "bytes", 5);
-	bundle_free(&read);
-	assert_int_equal(state_commit_bundle(&lord, "box"), 0);
-	assert_int_equal(state_bundle(&lord, "box", &read), 0);
-	assert_memory_equal(read.data, "other", 5);
-	bundle_free(&read);
-	assert_int_equal(state_commit_bundle(&lord, "box"), -ENOENT);
+	assert_kept("bytes", "agent");
+	snprintf(s.spec.policy_name, sizeof(s.spec.policy_name), "other");
+	/* Something else is kept meanwhile. */
+	assert_int_equal(state_save(&lord, &s, false), 0);
+	assert_kept("bytes", "agent");
+	assert_int_equal(state_save(&lord, &s, true), 0);
+	assert_kept("other", "other");
+	assert_int_equal(state_stage_bundle(&lord, "box", &third), 0);
+	assert_kept("other", "other");
+	assert_int_equal(state_save(&lord, &s, true), 0);
+	assert_kept("3", "other");
+	state_drop(&lord, "box");
+}
+
+/* The bundle is written, what goes with it can't be: the old ones stay, both,
+ * also when something else is kept later. */
+static void test_half_a_change(void **state)
+{
+	const struct bundle next = { .data = (uint8_t *)"other", .len = 5 };
+	struct daemon_sandbox s = sample();
+
+	(void)state;
+	make_sample();
+	assert_int_equal(state_stage_bundle(&lord, "box", &next), 0);
+	*s.spec.policy_name = '\0';
+	assert_int_equal(mkdirat(lord.state_dir, "box/state.json.new", 0700),
+			 0);
+	assert_int_equal(state_save(&lord, &s, true), -EISDIR);
+	assert_kept("bytes", "agent");
+	assert_int_equal(
+		unlinkat(lord.state_dir, "box/state.json.new", AT_REMOVEDIR),
+		0);
+	assert_int_equal(state_save(&lord, &s, false), 0);
+	assert_kept("bytes", "agent");
+	assert_int_equal(state_stage_bundle(&lord, "box", &next), 0);
+	assert_int_equal(state_save(&lord, &s, true), 0);
+	assert_kept("other", "");
 	state_drop(&lord, "box");
 }
 
@@ -173,6 +219,35 @@ static void test_leases(void **state)
 	state_drop(&lord, "box");
 }
 
+/* Where the disk has no room for all of it, there is no such file, and so no
+ * sandbox: a hole would be found when a gate writes to it. */
+static void test_leases_room(void **state)
+{
+	const struct daemon_sandbox s = sample();
+	struct daemon small = { 0 };
+	char path[] = "/tmp/sallyport-room-XXXXXX", size[32];
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	snprintf(size, sizeof(size), "size=%zu", sandbox_file_size() / 2);
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("none", path, "tmpfs", 0, size), 0);
+	assert_int_equal(state_open(path, &small.state_dir), 0);
+	assert_int_equal(state_make(&small, &s, &bundle), -ENOSPC);
+	assert_int_equal(faccessat(small.state_dir, "box", F_OK, 0), -1);
+	snprintf(size, sizeof(size), "size=%zu", sandbox_file_size() * 2);
+	assert_int_equal(mount("none", path, "tmpfs", MS_REMOUNT, size), 0);
+	assert_int_equal(state_make(&small, &s, &bundle), 0);
+	AUTO_FD int leases = state_leases(&small, "box");
+	assert_int_equal(fstat(leases, &st), 0);
+	assert_true((size_t)st.st_blocks * 512 >= sandbox_file_size());
+	close(small.state_dir);
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
 static int open_all(void **state)
 {
 	(void)state;
@@ -195,8 +270,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_bundles),
+		cmocka_unit_test(test_half_a_change),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_leases),
+		cmocka_unit_test(test_leases_room),
 	};
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -93,6 +93,23 @@ static void adopt_box(struct rig *rig, const struct netns *box, int leases)
 	has(rig, "interfaces that are not ours");
 }
 
+/* The engine makes its namespace, which the keeper is told of, and moves the
+ * link there. */
+static void join_box(struct rig *rig, const struct netns *box)
+{
+	AUTO_FD int rename = socket_in(box->fd, udp_inside);
+	struct msg said;
+
+	assert_true(if_nametoindex("spt0") > 0);
+	/* It is told before the engine has done its work. */
+	assert_int_equal(
+		msg_send(rig->keeper.sock, MSG_KEEP_NETNS, NULL, box->fd), 0);
+	said = hear(rig, MSG_KEEP_DONE);
+	if (said.keep_done.status)
+		fail_msg("%s", said.keep_done.text);
+	engine_moves("spt0", box, rename);
+}
+
 static void test_join(void **state)
 {
 	const bool tables = *(const bool *)*state;
@@ -106,18 +123,10 @@ static void test_join(void **state)
 	struct ip ip;
 
 	assert_int_equal(netns_create(&box, box_inside, NULL, NULL, NULL), 0);
-	AUTO_FD int rename = socket_in(box.fd, udp_inside);
 	engines_start(&rig, tables ? "join-tables" : "join", tables);
 	rig_spawn(&rig, ALLOWS("good.example"), leases, -1);
 	rig_ready(&rig);
-	assert_true(if_nametoindex("spt0") > 0);
-	/* It is told before the engine has done its work. */
-	assert_int_equal(
-		msg_send(rig.keeper.sock, MSG_KEEP_NETNS, NULL, box.fd), 0);
-	said = hear(&rig, MSG_KEEP_DONE);
-	if (said.keep_done.status)
-		fail_msg("%s", said.keep_done.text);
-	engine_moves("spt0", &box, rename);
+	join_box(&rig, &box);
 	assert_int_equal(ask(box.fd, &gateway, "good.example", &ip), 0);
 	AUTO_FD int flow = dial(box.fd, &ip, ECHO_PORT);
 	assert_true(flow >= 0);

@@ -293,7 +293,33 @@ def life(machine):
         b.returncode == 0 for b in machine.builders), machine.builders)
 
 
-def slow_owner(machine, request):
+def request(what, name=b"", uid=0):
+    return struct.pack("=3I64s17s3x", what, uid, uid, name, bytes(17))
+
+
+def say(machine, data, fds=()):
+    """Its answer, and what whoever does it says later."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.settimeout(30)
+        s.connect(machine.path)
+        if fds:
+            socket.send_fds(s, [data], fds)
+        else:
+            s.send(data)
+        answer, came, _, _ = socket.recv_fds(s, 4096, 1)
+        later = b""
+        for fd in came:
+            with socket.socket(fileno=fd) as maker:
+                maker.settimeout(30)
+                later, given, _, _ = socket.recv_fds(maker, 4, 1)
+                for ns in given:
+                    os.close(ns)
+                # It ends before its builder does.
+                check("the builder: a maker ends", maker.recv(4) == b"")
+        return answer[:4] + later if later else answer
+
+
+def slow_owner(machine):
     """A user who stops whatever has his namespace, as soon as it is his: no
     other request waits for him."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
@@ -327,41 +353,17 @@ def slow_owner(machine, request):
 
 def nonsense(machine):
     """Whatever is said that is no request ends a builder, and makes nothing."""
-    def request(what, name=b"", uid=0):
-        return struct.pack("=3I64s17s3x", what, uid, uid, name, bytes(17))
-
-    def say(data, fds=()):
-        """Its answer, and what whoever does it says later."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(30)
-            s.connect(machine.path)
-            if fds:
-                socket.send_fds(s, [data], fds)
-            else:
-                s.send(data)
-            answer, came, _, _ = socket.recv_fds(s, 4096, 1)
-            later = b""
-            for fd in came:
-                with socket.socket(fileno=fd) as maker:
-                    maker.settimeout(30)
-                    later, given, _, _ = socket.recv_fds(maker, 4, 1)
-                    for ns in given:
-                        os.close(ns)
-                    # It ends before its builder does.
-                    check("the builder: a maker ends", maker.recv(4) == b"")
-            return answer[:4] + later if later else answer
-
     null = os.open("/dev/null", os.O_RDONLY)
     host = os.open("/proc/self/ns/net", os.O_RDONLY)
     whole = request(1, b"whole")
-    answer = say(whole)
+    answer = say(machine, whole)
     check("the builder: a request as it should be", answer == bytes(8) and
           os.listdir(os.path.join(machine.run, "netns")) == ["whole"], answer)
-    answer = say(request(1, b"whole"))
+    answer = say(machine, request(1, b"whole"))
     check("the builder: a name that is taken", answer and
           answer[:4] == bytes(4) and answer[4:] != bytes(4), answer)
-    slow_owner(machine, request)
-    check("the builder: it is dropped", say(request(3, b"whole"))[:4] ==
+    slow_owner(machine)
+    check("the builder: it is dropped", say(machine, request(3, b"whole"))[:4] ==
           bytes(4))
     for what, data, fds in (
             ("short", whole[:-1], ()), ("long", whole + b"x", ()),
@@ -374,9 +376,9 @@ def nonsense(machine):
             ("no descriptors", request(0), ()),
             ("one too few", request(0), (null,)),
             ("a lock without an address", request(4), (null,))):
-        check(f"the builder: {what}", say(data, fds) == b"")
+        check(f"the builder: {what}", say(machine, data, fds) == b"")
     lock = struct.pack("=3I64sB16s3x", 4, 0, 0, b"", 4, bytes([10, 0, 0, 1]))
-    answer = say(lock, (host,))
+    answer = say(machine, lock, (host,))
     check("the builder: the host's own namespace is not locked",
           b"host's own" in answer and answer[:4] != bytes(4), answer)
     for fd in null, host:
@@ -389,7 +391,7 @@ def nonsense(machine):
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
         try:
-            say(whole)
+            say(machine, whole)
         except PermissionError:
             os._exit(0)
         os._exit(1)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sandboxes on ground that is not /tmp, which is private in a sandbox and would
 hide most mistakes."""
+import base64
 import json
 import os
 import signal
@@ -73,6 +74,12 @@ def spawn(case, cwd, *command, args=(), log=None, env=None, **kw):
 def records(log):
     with open(log + "/audit.jsonl") as f:
         return [json.loads(line) for line in f]
+
+
+def receipt(log):
+    """Its predicate."""
+    with open(log + "/receipt.dsse.json") as f:
+        return json.loads(base64.b64decode(json.load(f)["payload"]))["predicate"]
 
 
 def whole(log):

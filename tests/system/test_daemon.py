@@ -7,8 +7,7 @@ import signal
 import subprocess
 import time
 
-from daemon_lab import (daemon, fetch, OTHER, policy, reaches, resolve,
-                        user)
+from daemon_lab import daemon, fetch, OTHER, policy, reaches, resolve, user
 from harness import check, USER
 
 

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from daemon_lab import OTHER, Daemon, daemon, policy, resolve, user
+from daemon_lab import Daemon, daemon, OTHER, policy, resolve, user
 from harness import check
 
 LONG = 60 << 20
@@ -68,11 +68,14 @@ def test_long_policy(case):
 
 def test_room(case):
     """What one user has sent is bounded, whatever it is spread over."""
-    with daemon(case) as d:
+    config = ("version: 1\ngroup: www-data\n"
+              "limits: { policy_bytes_per_user: 4 MB }\n")
+    with daemon(case, config=config) as d:
         files = [part(1, b"mine.yaml", policy("allowed.test").encode())]
-        files += [part(7, b"long%d" % i, (b"#" * 999 + b"\n") * (LONG // 4000))
-                  for i in range(4)]
-        text = base64.b64encode(b"".join(files)).decode()
+        files += [part(7, b"long%d" % i, (b"#" * 999 + b"\n") * 300)
+                  for i in range(3)]
+        bundle = b"".join(files)
+        text = base64.b64encode(bundle).decode()
         sent = 0
         while sent < 6:
             with user():
@@ -81,8 +84,20 @@ def test_room(case):
             if status != 201:
                 break
             sent += 1
-        check(status == 503 and "256 MB" in answer["error"], (status, answer))
-        check(sent == (256 << 20) // LONG, (sent, d.err()))
+        check(status == 503 and "4000000 bytes" in answer["error"],
+              (status, answer))
+        check(sent == 4000000 // len(bundle) == 4, (sent, d.err()))
+        # Another one in its place has room, a longer one has not.
+        with user():
+            status, answer = d.ask("PUT", "/v1/sandboxes/n0/policy",
+                                   {"bundle": text})
+            check(status == 200, (status, answer, d.err()))
+            longer = base64.b64encode(bundle + part(
+                7, b"more", b"#" * 400000)).decode()
+            status, answer = d.ask("PUT", "/v1/sandboxes/n0/policy",
+                                   {"bundle": longer})
+        check(status == 503 and "policy_bytes_per_user" in answer["error"],
+              (status, answer))
 
 
 # Stops whoever has its effective uid, as soon as there is somebody.
@@ -179,7 +194,18 @@ def test_full_disk(case):
                                {"policy": policy("allowed.test")})
         check(status >= 500 and "state" in answer["error"], (status, answer))
         check(d.one("one")["policy"]["digest"] == digest)
+        # Room for the policy, and none for what goes with it.
+        os.truncate(d.dir + "/state/full",
+                    os.path.getsize(d.dir + "/state/full") - 4096)
+        status, answer = d.ask("PUT", "/v1/sandboxes/one/policy",
+                               {"policy": policy("allowed.test")})
+        check(status >= 500 and "a restart will not know" in answer["error"],
+              (status, answer))
         os.unlink(d.dir + "/state/full")
+        d.stop(signal.SIGKILL)
+        d.start()
+        check(d.one("one")["policy"]["digest"] == digest)
+        check(resolve(d.one("one"), "other.test") != "")
         check(os.listdir(d.dir + "/run/netns") == ["one"])
         d.good("PUT", "/v1/sandboxes/one/policy",
                {"policy": policy("allowed.test")})
