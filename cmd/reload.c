@@ -157,7 +157,8 @@ static void answer_status(struct reload *reload, char *reply)
 	say(reply, "policy", "sha256:%s",
 	    policy_digest(reload->session->policy));
 	if (reload->warden) /* else the daemon has it */
-		say(reply, "separation", "%s", warden_separation(reload->warden));
+		say(reply, "separation", "%s",
+		    warden_separation(reload->warden));
 }
 
 static void on_request(void *arg, const char *request, char *reply)
