@@ -298,6 +298,7 @@ static void settle(struct box *box, struct waiter *waiter)
 static void take_done(struct box *box, const struct msg_keep_done *done)
 {
 	struct waiter *waiter = box->waiters;
+	bool policy;
 
 	if (!waiter) {
 		keeper_kill(box->keeper);
@@ -306,14 +307,17 @@ static void take_done(struct box *box, const struct msg_keep_done *done)
 	box->waiters = waiter->next;
 	if (!box->waiters)
 		box->last = &box->waiters;
+	policy = waiter->type == MSG_KEEP_POLICY;
 	if (done->status == 0) {
 		settle(box, waiter);
-		return;
+	} else {
+		if (waiter->done)
+			waiter->done(waiter->arg, &box->sandbox, done->status,
+				     done->text);
+		free(waiter);
 	}
-	if (waiter->done)
-		waiter->done(waiter->arg, &box->sandbox, done->status,
-			     done->text);
-	free(waiter);
+	if (policy)
+		box_reload_late(box);
 }
 
 static void on_message(void *arg, const struct msg *msg)
