@@ -274,13 +274,19 @@ static void take_ready(struct box *box, const struct msg *msg)
 		created(box->created_arg, s, 0, "");
 }
 
+static void answer(struct box *box, struct waiter *waiter, int err,
+		   const char *why)
+{
+	if (waiter->done)
+		waiter->done(waiter->arg, &box->sandbox, err, why);
+	free(waiter);
+}
+
 /* What was agreed to is kept, and then told. */
 static void settle(struct box *box, struct waiter *waiter)
 {
 	struct daemon_sandbox *s = &box->sandbox;
 
-	if (waiter->type == MSG_KEEP_EXEC)
-		return;
 	if (waiter->type == MSG_KEEP_POLICY) {
 		memcpy(s->spec.policy_text, waiter->text,
 		       sizeof(s->spec.policy_text));
@@ -308,14 +314,11 @@ static void take_done(struct box *box, const struct msg_keep_done *done)
 	if (!box->waiters)
 		box->last = &box->waiters;
 	policy = waiter->type == MSG_KEEP_POLICY;
-	if (done->status == 0) {
+	/* Of a command there is nothing to keep. */
+	if (done->status == 0 && waiter->type != MSG_KEEP_EXEC)
 		settle(box, waiter);
-	} else {
-		if (waiter->done)
-			waiter->done(waiter->arg, &box->sandbox, done->status,
-				     done->text);
-		free(waiter);
-	}
+	else
+		answer(box, waiter, done->status, done->text);
 	if (policy)
 		box_reload_late(box);
 }
