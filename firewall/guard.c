@@ -10,10 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 /* these want stdio.h */
-#include <libnftnl/chain.h>
 #include <libnftnl/object.h>
-#include <libnftnl/rule.h>
-#include <libnftnl/set.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -26,6 +23,7 @@
 #include "firewall/nft.h"
 #include "firewall/readback.h"
 #include "firewall/ruleset.h"
+#include "firewall/table.h"
 
 /* Others change their rules meanwhile, and then each look begins anew. */
 #define RETRIES 64
@@ -67,97 +65,6 @@ int guard_find_devices(struct guard_spec *spec)
 
 /* --- in and out ---------------------------------------------------------- */
 
-static struct nlmsghdr *start(struct nft *nft, uint16_t type, uint16_t flags,
-			      uint8_t family)
-{
-	struct nlmsghdr *nlh = nft_start(nft, type, flags);
-	struct nfgenmsg *gen = mnl_nlmsg_get_payload(nlh);
-
-	gen->nfgen_family = family;
-	return nlh;
-}
-
-static void put_table(struct nft *nft, uint16_t type, uint16_t flags,
-		      uint8_t family)
-{
-	struct nlmsghdr *nlh = start(nft, type, flags, family);
-
-	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, GUARD_TABLE);
-	nft_end(nft, nlh);
-}
-
-/* There is no "delete if present" before Linux 6.3. */
-static void put_fresh(struct nft *nft, uint8_t family)
-{
-	put_table(nft, NFT_MSG_NEWTABLE, NLM_F_CREATE, family);
-	put_table(nft, NFT_MSG_DELTABLE, 0, family);
-}
-
-static void put_chain(struct nft *nft, const struct nftnl_chain *chain,
-		      uint8_t family)
-{
-	struct nlmsghdr *nlh =
-		start(nft, NFT_MSG_NEWCHAIN, NLM_F_CREATE, family);
-
-	nftnl_chain_nlmsg_build_payload(nlh, chain);
-	nft_end(nft, nlh);
-}
-
-static void put_counter(struct nft *nft, struct nftnl_obj *counter,
-			uint8_t family)
-{
-	struct nlmsghdr *nlh = start(nft, NFT_MSG_NEWOBJ, NLM_F_CREATE, family);
-
-	nftnl_obj_nlmsg_build_payload(nlh, counter);
-	nft_end(nft, nlh);
-}
-
-static void put_rules(struct nft *nft, const struct guard_plan *plan,
-		      uint8_t family)
-{
-	for (size_t i = 0; i < plan->rules; i++) {
-		struct nlmsghdr *nlh;
-
-		if (nftnl_rule_get_u32(plan->rule[i], NFTNL_RULE_FAMILY) !=
-		    family)
-			continue;
-		nlh = start(nft, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND,
-			    family);
-		nftnl_rule_nlmsg_build_payload(nlh, plan->rule[i]);
-		nft_end(nft, nlh);
-	}
-}
-
-static void put_inet(struct nft *nft, const struct guard_plan *plan)
-{
-	const uint8_t family = NFPROTO_INET;
-	struct nlmsghdr *nlh;
-
-	put_table(nft, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL, family);
-	for (size_t i = 0; i < GUARD_CHAINS; i++)
-		put_chain(nft, plan->chain[i], family);
-	nlh = start(nft, NFT_MSG_NEWSET, NLM_F_CREATE, family);
-	nftnl_set_nlmsg_build_payload(nlh, plan->flows);
-	nft_end(nft, nlh);
-	for (size_t i = 0; i < GUARD_COUNTERS; i++)
-		put_counter(nft, plan->counter[i], family);
-	put_rules(nft, plan, family);
-}
-
-/* A chain of no interface can't be made, nor does it do anything. */
-static void put_netdev(struct nft *nft, const struct guard_plan *plan,
-		       const struct guard_spec *spec)
-{
-	const uint8_t family = NFPROTO_NETDEV;
-
-	if (!spec->egress || !spec->devices)
-		return;
-	put_table(nft, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL, family);
-	put_chain(nft, plan->egress, family);
-	put_counter(nft, plan->packets, family);
-	put_rules(nft, plan, family);
-}
-
 static int install(struct nft *nft, const struct guard_spec *spec, bool all)
 {
 	struct guard_plan plan;
@@ -165,12 +72,13 @@ static int install(struct nft *nft, const struct guard_spec *spec, bool all)
 
 	if (r == 0) {
 		nft_begin(nft);
-		if (all)
-			put_fresh(nft, NFPROTO_INET);
-		put_fresh(nft, NFPROTO_NETDEV);
-		if (all)
-			put_inet(nft, &plan);
-		put_netdev(nft, &plan, spec);
+		if (all) {
+			table_clear(nft, &plan.inet);
+			table_create(nft, &plan.inet);
+		}
+		table_clear(nft, &plan.netdev);
+		if (plan.netdev.chains)
+			table_create(nft, &plan.netdev);
 		r = nft_commit(nft);
 	}
 	guard_plan_free(&plan);
@@ -226,7 +134,8 @@ int guard_remove(struct nft *nft, bool *ret_any)
 		return 0;
 	nft_begin(nft);
 	for (size_t i = 0; i < found.n; i++)
-		put_table(nft, NFT_MSG_DELTABLE, 0, found.family[i]);
+		table_delete(nft, &(struct table){ .name = GUARD_TABLE,
+						   .family = found.family[i] });
 	return nft_commit(nft);
 }
 
@@ -234,29 +143,13 @@ int guard_remove(struct nft *nft, bool *ret_any)
 
 static int expect(struct canon *canon, const struct guard_spec *spec)
 {
-	const bool netdev = spec->egress && spec->devices;
 	struct guard_plan plan;
-
 	int r = guard_plan_make(&plan, spec);
+
 	if (r == 0)
-		r = canon_table(canon, 0, GUARD_CHAINS + 1 + GUARD_COUNTERS);
-	for (size_t i = 0; r == 0 && i < GUARD_CHAINS; i++)
-		r = canon_chain(canon, plan.chain[i]);
-	if (r == 0)
-		r = canon_set(canon, plan.flows);
-	for (size_t i = 0; r == 0 && i < GUARD_COUNTERS; i++)
-		r = canon_counter(canon, plan.counter[i]);
-	if (r == 0 && netdev)
-		r = canon_table(canon, 0, 2);
-	if (r == 0 && netdev)
-		r = canon_chain(canon, plan.egress);
-	if (r == 0 && netdev)
-		r = canon_counter(canon, plan.packets);
-	for (size_t i = 0; r == 0 && i < plan.rules; i++)
-		if (netdev ||
-		    nftnl_rule_get_u32(plan.rule[i], NFTNL_RULE_FAMILY) ==
-			    NFPROTO_INET)
-			r = canon_rule(canon, plan.rule[i]);
+		r = table_expect(&plan.inet, canon);
+	if (r == 0 && plan.netdev.chains)
+		r = table_expect(&plan.netdev, canon);
 	guard_plan_free(&plan);
 	return r;
 }
@@ -305,9 +198,7 @@ int guard_verify(struct nft *nft, const struct guard_spec *spec,
 	if (r == 0)
 		r = read_back(nft, &found);
 	if (r == 0) {
-		canon_sort(&want);
-		canon_sort(&found);
-		r = canon_compare(&want, &found, reterr, cap);
+		r = readback_compare(&want, &found, reterr, cap);
 	} else {
 		(void)snprintf(reterr, cap, "they can't be read: %s",
 			       strerror(-r));

@@ -50,9 +50,6 @@
 
 #include <errno.h>
 #include <libnftnl/chain.h>
-#include <libnftnl/object.h>
-#include <libnftnl/rule.h>
-#include <libnftnl/set.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter_ipv4.h>
@@ -81,9 +78,7 @@
 #define CT_MARK 0x736c7970u
 
 #define DNS_PORT      53
-#define IP_DEST_AT    16
 #define IPV6_DEST_AT  24
-#define TRANS_DEST_AT 2
 #define LOOPBACK      127
 #define LOOPBACK_NAME "lo"
 
@@ -93,16 +88,15 @@ static const uint8_t discovery[] = { 133, 135, 136 };
 /* @op NFT_CMP_EQ: by the gate; NEQ: by somebody else. */
 static void by(struct writer *w, const struct guard_spec *spec, uint32_t op)
 {
-	expr_meta_load(&w->at, NFT_META_SKUID, REG_KEY);
-	expr_cmp(&w->at, op, &spec->uid, sizeof(spec->uid));
+	writer_meta32(w, NFT_META_SKUID, op, spec->uid);
 }
 
 static void on_loopback(struct writer *w, uint32_t meta, uint32_t op)
 {
 	char name[16] = LOOPBACK_NAME;
 
-	expr_meta_load(&w->at, meta, REG_KEY);
-	expr_cmp(&w->at, op, name, sizeof(name));
+	expr_meta_load(&w->table->at, meta, REG_KEY);
+	expr_cmp(&w->table->at, op, name, sizeof(name));
 }
 
 static void to_loopback(struct writer *w)
@@ -110,9 +104,7 @@ static void to_loopback(struct writer *w)
 	const uint8_t byte = LOOPBACK;
 
 	writer_ipv4(w);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 1,
-		     REG_KEY);
-	expr_cmp(&w->at, NFT_CMP_EQ, &byte, sizeof(byte));
+	writer_network(w, IP_DEST_AT, NFT_CMP_EQ, &byte, sizeof(byte));
 }
 
 static void to_loopback6(struct writer *w)
@@ -120,9 +112,7 @@ static void to_loopback6(struct writer *w)
 	static const uint8_t own[16] = { [15] = 1 };
 
 	writer_meta(w, NFT_META_NFPROTO, NFT_CMP_EQ, NFPROTO_IPV6);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IPV6_DEST_AT,
-		     sizeof(own), REG_KEY);
-	expr_cmp(&w->at, NFT_CMP_EQ, own, sizeof(own));
+	writer_network(w, IPV6_DEST_AT, NFT_CMP_EQ, own, sizeof(own));
 }
 
 static void write_dns(struct writer *w, const struct guard_spec *spec,
@@ -132,7 +122,7 @@ static void write_dns(struct writer *w, const struct guard_spec *spec,
 	if (!spec->dns6)
 		writer_ipv4(w);
 	writer_port(w, protocol, DNS_PORT);
-	expr_redirect(&w->at, to);
+	expr_redirect(&w->table->at, to);
 }
 
 static void write_nat(struct writer *w, const struct guard_spec *spec)
@@ -149,13 +139,9 @@ static void write_nat(struct writer *w, const struct guard_spec *spec)
 	writer_rule(w, CHAIN_NAT);
 	writer_ipv4(w);
 	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_immediate(&w->at, flows_of, sizeof(flows_of), REG_KEY);
-	expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
-		     REG_KEY2);
-	expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT, 2,
-		     REG_KEY3);
-	expr_lookup(&w->at, SET_FLOWS, false);
-	expr_redirect(&w->at, spec->transparent_port);
+	expr_immediate(&w->table->at, flows_of, sizeof(flows_of), REG_KEY);
+	writer_lookup_flow(w, SET_FLOWS);
+	expr_redirect(&w->table->at, spec->transparent_port);
 }
 
 static void write_enter(struct writer *w, const struct guard_spec *spec)
@@ -165,7 +151,7 @@ static void write_enter(struct writer *w, const struct guard_spec *spec)
 		writer_ipv4(w);
 		on_loopback(w, NFT_META_IIFNAME, NFT_CMP_NEQ);
 		writer_port(w, IPPROTO_TCP, spec->inbound[i].port);
-		expr_redirect(&w->at, spec->inbound[i].listener);
+		expr_redirect(&w->table->at, spec->inbound[i].listener);
 	}
 }
 
@@ -175,17 +161,15 @@ static void write_kernel(struct writer *w, const char *chain)
 	const uint32_t mark = CT_MARK;
 
 	writer_rule(w, chain);
-	expr_ct_mark_load(&w->at, REG_KEY);
-	expr_cmp(&w->at, NFT_CMP_EQ, &mark, sizeof(mark));
+	expr_ct_mark_load(&w->table->at, REG_KEY);
+	expr_cmp(&w->table->at, NFT_CMP_EQ, &mark, sizeof(mark));
 	writer_accept(w);
 
 	for (size_t i = 0; i < ARRAY_SIZE(discovery); i++) {
 		writer_rule(w, chain);
 		writer_meta(w, NFT_META_NFPROTO, NFT_CMP_EQ, NFPROTO_IPV6);
 		writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_ICMPV6);
-		expr_payload(&w->at, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1,
-			     REG_KEY);
-		expr_cmp(&w->at, NFT_CMP_EQ, &discovery[i], 1);
+		writer_transport(w, 0, NFT_CMP_EQ, &discovery[i], 1);
 		writer_accept(w);
 	}
 }
@@ -206,7 +190,7 @@ static void write_out(struct writer *w, const struct guard_spec *spec)
 
 	writer_rule(w, CHAIN_OUT);
 	by(w, spec, NFT_CMP_EQ);
-	expr_ct_mark_set(&w->at, CT_MARK);
+	expr_ct_mark_set(&w->table->at, CT_MARK);
 	writer_accept(w);
 
 	writer_rule(w, CHAIN_OUT);
@@ -228,9 +212,8 @@ static void write_loop(struct writer *w, const struct guard_spec *spec)
 	for (size_t i = 0; i < spec->resolvers; i++) {
 		writer_rule(w, CHAIN_LOOP);
 		writer_ipv4(w);
-		expr_payload(&w->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
-			     REG_KEY);
-		expr_cmp(&w->at, NFT_CMP_EQ, spec->resolver[i].byte, 4);
+		writer_network(w, IP_DEST_AT, NFT_CMP_EQ,
+			       spec->resolver[i].byte, 4);
 		writer_goto(w, CHAIN_REFUSE);
 	}
 	writer_rule(w, CHAIN_LOOP);
@@ -241,11 +224,11 @@ static void write_refuse(struct writer *w)
 {
 	writer_rule(w, CHAIN_REFUSE);
 	writer_meta(w, NFT_META_NFPROTO, NFT_CMP_EQ, NFPROTO_IPV6);
-	writer_count(w, "ipv6");
+	writer_count(w, COUNT_IPV6);
 
 	writer_rule(w, CHAIN_REFUSE);
 	writer_ipv4(w);
-	writer_count(w, "refused");
+	writer_count(w, COUNT_REFUSED);
 
 	writer_refusals(w, CHAIN_REFUSE);
 }
@@ -263,12 +246,12 @@ static void write_post(struct writer *w, const struct guard_spec *spec)
 
 	writer_rule(w, CHAIN_POST);
 	by(w, spec, NFT_CMP_NEQ);
-	writer_count_drop(w, "refused");
+	writer_count_drop(w, COUNT_REFUSED);
 
 	write_kernel(w, CHAIN_POST);
 
 	writer_rule(w, CHAIN_POST);
-	writer_count_drop(w, "refused");
+	writer_count_drop(w, COUNT_REFUSED);
 }
 
 static void write_in(struct writer *w, const struct guard_spec *spec)
@@ -276,64 +259,86 @@ static void write_in(struct writer *w, const struct guard_spec *spec)
 	writer_rule(w, CHAIN_IN);
 	on_loopback(w, NFT_META_IIFNAME, NFT_CMP_NEQ);
 	to_loopback(w);
-	writer_count_drop(w, "spoofed");
+	writer_count_drop(w, COUNT_SPOOFED);
 
 	for (size_t i = 0; i < spec->inbounds; i++) {
 		writer_rule(w, CHAIN_IN);
 		on_loopback(w, NFT_META_IIFNAME, NFT_CMP_EQ);
 		writer_port(w, IPPROTO_TCP, spec->inbound[i].listener);
-		writer_count_drop(w, "spoofed");
+		writer_count_drop(w, COUNT_SPOOFED);
 	}
 	writer_rule(w, CHAIN_FORWARD);
-	writer_count_drop(w, "forwarded");
+	writer_count_drop(w, COUNT_FORWARDED);
 }
 
 /* --- what holds them ----------------------------------------------------- */
 
-static const struct chain_spec chains[GUARD_CHAINS] = {
-	{ CHAIN_NAT, "nat", NF_INET_LOCAL_OUT, PRIORITY_NAT, NF_ACCEPT },
-	{ CHAIN_ENTER, "nat", NF_INET_PRE_ROUTING, PRIORITY_NAT, NF_ACCEPT },
-	{ CHAIN_OUT, "filter", NF_INET_LOCAL_OUT, PRIORITY_FILTER, NF_DROP },
-	{ CHAIN_LOOP, NULL, 0, 0, 0 },
-	{ CHAIN_REFUSE, NULL, 0, 0, 0 },
-	{ CHAIN_POST, "filter", NF_INET_POST_ROUTING, PRIORITY_FILTER,
-	  NF_DROP },
-	{ CHAIN_IN, "filter", NF_INET_LOCAL_IN, NF_IP_PRI_FIRST, NF_ACCEPT },
-	{ CHAIN_FORWARD, "filter", NF_INET_FORWARD, NF_IP_PRI_FIRST, NF_DROP },
+static const struct {
+	const char *name;
+	struct table_hook hook; /* no type: others go to it */
+} chains[] = {
+	{ CHAIN_NAT, { "nat", NF_INET_LOCAL_OUT, PRIORITY_NAT, NF_ACCEPT } },
+	{ CHAIN_ENTER,
+	  { "nat", NF_INET_PRE_ROUTING, PRIORITY_NAT, NF_ACCEPT } },
+	{ CHAIN_OUT,
+	  { "filter", NF_INET_LOCAL_OUT, PRIORITY_FILTER, NF_DROP } },
+	{ CHAIN_LOOP, { 0 } },
+	{ CHAIN_REFUSE, { 0 } },
+	{ CHAIN_POST,
+	  { "filter", NF_INET_POST_ROUTING, PRIORITY_FILTER, NF_DROP } },
+	{ CHAIN_IN,
+	  { "filter", NF_INET_LOCAL_IN, NF_IP_PRI_FIRST, NF_ACCEPT } },
+	{ CHAIN_FORWARD,
+	  { "filter", NF_INET_FORWARD, NF_IP_PRI_FIRST, NF_DROP } },
 };
 
-static const struct chain_spec egress = { CHAIN_EGRESS, "filter",
-					  NF_NETDEV_EGRESS, 0, NF_ACCEPT };
-
-static int make_egress(struct guard_plan *plan, const struct guard_spec *spec,
-		       const struct writer *w)
+static void add_containers(struct table *t)
 {
-	const char *name[GUARD_DEVICES_MAX + 1];
+	for (size_t i = 0; i < ARRAY_SIZE(chains); i++)
+		table_chain(t, chains[i].name,
+			    chains[i].hook.type ? &chains[i].hook : NULL);
+	for (size_t i = 0; i < PLAN_COUNTERS; i++)
+		table_counter(t, plan_counter[i]);
+	plan_add_flows(t);
+}
 
-	plan->packets = writer_counter(w, GUARD_COUNT_PACKETS);
-	plan->egress = writer_chain(w, &egress);
-	if (!plan->packets || !plan->egress)
-		return -ENOMEM;
-	if (!spec->devices)
-		return 0;
+static int make_inet(struct table *t, const struct guard_spec *spec)
+{
+	struct writer w = { .table = t, .nflog_group = spec->nflog_group };
+
+	add_containers(t);
+	write_nat(&w, spec);
+	write_enter(&w, spec);
+	write_out(&w, spec);
+	write_loop(&w, spec);
+	write_refuse(&w);
+	write_post(&w, spec);
+	write_in(&w, spec);
+	return table_made(t);
+}
+
+static int make_netdev(struct table *t, const struct guard_spec *spec)
+{
+	static const struct table_hook hook = {
+		.type = "filter",
+		.hook = NF_NETDEV_EGRESS,
+		.policy = NF_ACCEPT,
+	};
+	struct writer w = { .table = t, .nflog_group = spec->nflog_group };
+	const char *name[GUARD_DEVICES_MAX + 1];
+	struct nftnl_chain *egress = table_chain(t, CHAIN_EGRESS, &hook);
+
 	for (size_t i = 0; i < spec->devices; i++)
 		name[i] = spec->device[i];
 	name[spec->devices] = NULL;
-	return nftnl_chain_set_array(plan->egress, NFTNL_CHAIN_DEVICES, name) <
-			       0
-		       ? -ENOMEM
-		       : 0;
-}
-
-static int make_containers(struct guard_plan *plan, const struct writer *w)
-{
-	for (size_t i = 0; i < GUARD_CHAINS; i++)
-		if (!(plan->chain[i] = writer_chain(w, &chains[i])))
-			return -ENOMEM;
-	for (size_t i = 0; i < GUARD_COUNTERS; i++)
-		if (!(plan->counter[i] = writer_counter(w, plan_counter[i])))
-			return -ENOMEM;
-	return plan_make_flows(&plan->flows, GUARD_TABLE);
+	if (egress &&
+	    nftnl_chain_set_array(egress, NFTNL_CHAIN_DEVICES, name) < 0)
+		t->at.failed = true;
+	table_counter(t, GUARD_COUNT_PACKETS);
+	writer_rule(&w, CHAIN_EGRESS);
+	by(&w, spec, NFT_CMP_NEQ);
+	writer_count_drop(&w, GUARD_COUNT_PACKETS);
+	return table_made(t);
 }
 
 static bool is_valid(const struct guard_spec *spec)
@@ -347,52 +352,22 @@ static bool is_valid(const struct guard_spec *spec)
 
 int guard_plan_make(struct guard_plan *plan, const struct guard_spec *spec)
 {
-	struct writer w = { .table = GUARD_TABLE,
-			    .family = NFPROTO_INET,
-			    .nflog_group = spec->nflog_group,
-			    .rule = plan->rule,
-			    .rules = &plan->rules,
-			    .max = GUARD_RULES };
 	int r;
 
-	*plan = (struct guard_plan){ 0 };
+	*plan = (struct guard_plan){
+		.inet = { .name = GUARD_TABLE, .family = NFPROTO_INET },
+		.netdev = { .name = GUARD_TABLE, .family = NFPROTO_NETDEV },
+	};
 	if (!is_valid(spec))
 		return -EINVAL;
-	r = make_containers(plan, &w);
-	if (r < 0)
-		return r;
-	write_nat(&w, spec);
-	write_enter(&w, spec);
-	write_out(&w, spec);
-	write_loop(&w, spec);
-	write_refuse(&w);
-	write_post(&w, spec);
-	write_in(&w, spec);
-	if (spec->egress) {
-		w.family = NFPROTO_NETDEV;
-		r = make_egress(plan, spec, &w);
-		writer_rule(&w, CHAIN_EGRESS);
-		by(&w, spec, NFT_CMP_NEQ);
-		writer_count_drop(&w, GUARD_COUNT_PACKETS);
-	}
-	return w.at.failed ? -ENOMEM : r;
+	r = make_inet(&plan->inet, spec);
+	if (r == 0 && spec->egress && spec->devices)
+		r = make_netdev(&plan->netdev, spec);
+	return r;
 }
 
 void guard_plan_free(struct guard_plan *plan)
 {
-	for (size_t i = 0; i < GUARD_CHAINS; i++)
-		if (plan->chain[i])
-			nftnl_chain_free(plan->chain[i]);
-	if (plan->egress)
-		nftnl_chain_free(plan->egress);
-	if (plan->flows)
-		nftnl_set_free(plan->flows);
-	for (size_t i = 0; i < GUARD_COUNTERS; i++)
-		if (plan->counter[i])
-			nftnl_obj_free(plan->counter[i]);
-	if (plan->packets)
-		nftnl_obj_free(plan->packets);
-	for (size_t i = 0; i < plan->rules; i++)
-		nftnl_rule_free(plan->rule[i]);
-	*plan = (struct guard_plan){ 0 };
+	table_free(&plan->inet);
+	table_free(&plan->netdev);
 }

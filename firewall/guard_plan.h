@@ -7,25 +7,14 @@
 #define FIREWALL_GUARD_PLAN_H
 
 #include "firewall/guard.h"
-
-struct nftnl_chain;
-struct nftnl_set;
-struct nftnl_obj;
-struct nftnl_rule;
-
-#define GUARD_CHAINS   8 /* of the table inet */
-#define GUARD_COUNTERS 4
-#define GUARD_RULES    80
+#include "firewall/table.h"
 
 #define GUARD_COUNT_PACKETS "packets" /* of the table netdev */
 
+/* .netdev has no chain where there is no interface for one: it can't be made
+ * then, nor would it do anything. */
 struct guard_plan {
-	struct nftnl_chain *chain[GUARD_CHAINS], *egress;
-	struct nftnl_set *flows;
-	struct nftnl_obj *counter[GUARD_COUNTERS], *packets;
-	/* In order; the family says of which table. */
-	struct nftnl_rule *rule[GUARD_RULES];
-	size_t rules;
+	struct table inet, netdev;
 };
 
 /* 0 or -errno; free @plan in both cases. */

@@ -21,7 +21,7 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 
-#include "firewall/table.h"
+#include "firewall/writer.h"
 
 #define CHAIN_EARLY "early"
 #define NAMES	    16 /* eth0 and so on */
@@ -40,17 +40,12 @@ static void shut(struct table *t, const char *ifname)
 		t->at.failed = true;
 }
 
-static void is(struct table *t, uint32_t meta, uint32_t value)
-{
-	expr_meta_load(&t->at, meta, REG_KEY);
-	expr_cmp(&t->at, NFT_CMP_EQ, &value, sizeof(value));
-}
-
 static void early(struct table *t, uint32_t link)
 {
 	char name[NAMES][16];
 	const char *names[NAMES + 1] = { NULL };
 	struct nftnl_chain *c = table_chain(t, CHAIN_EARLY, &egress);
+	struct writer w = { .table = t };
 
 	for (unsigned i = 0; i < NAMES; i++) {
 		(void)snprintf(name[i], sizeof(name[i]), "eth%u", i);
@@ -58,11 +53,11 @@ static void early(struct table *t, uint32_t link)
 	}
 	if (c && nftnl_chain_set_data(c, NFTNL_CHAIN_DEVICES, names, 0) < 0)
 		t->at.failed = true;
-	table_rule(t, CHAIN_EARLY);
-	is(t, NFT_META_OIFGROUP, LOCK_GROUP);
+	writer_rule(&w, CHAIN_EARLY);
+	writer_meta32(&w, NFT_META_OIFGROUP, NFT_CMP_EQ, LOCK_GROUP);
 	if (link)
-		is(t, NFT_META_OIF, link);
-	expr_verdict(&t->at, NF_ACCEPT, NULL);
+		writer_meta32(&w, NFT_META_OIF, NFT_CMP_EQ, link);
+	writer_accept(&w);
 }
 
 int lock_shut_make(struct table *ret, const struct lock_spec *spec,

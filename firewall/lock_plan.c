@@ -41,8 +41,7 @@
 #include <linux/netfilter/nf_tables.h>
 
 #include "base/cleanup.h"
-#include "firewall/expr.h"
-#include "firewall/table.h"
+#include "firewall/writer.h"
 
 #define CHAIN_IN     "in"
 #define CHAIN_OUT    "out"
@@ -51,21 +50,19 @@
 #define CHAIN_STRAY  "stray"
 #define CHAIN_SOURCE "source"
 
-#define COUNT_LEFT    0
-#define COUNT_ENTERED 1
-#define COUNT_NAMES   2
-#define COUNT_STRAY   3
+#define COUNT_LEFT    "left"
+#define COUNT_ENTERED "entered"
+#define COUNT_NAMES   "names"
+#define COUNT_STRAY   "stray"
 
 #define LOOPBACK_INDEX 1u /* in every namespace, for good */
-#define IP_SOURCE_AT   12
-#define IP_DEST_AT     16
 #define DNS_PORT       53
 
 const char *const lock_counter[LOCK_COUNTERS] = {
-	[COUNT_LEFT] = "left",
-	[COUNT_ENTERED] = "entered",
-	[COUNT_NAMES] = "names",
-	[COUNT_STRAY] = "stray",
+	COUNT_LEFT,
+	COUNT_ENTERED,
+	COUNT_NAMES,
+	COUNT_STRAY,
 };
 
 static const struct {
@@ -80,41 +77,19 @@ static const struct {
 	{ CHAIN_SOURCE, { "nat", NF_INET_POST_ROUTING, 90, NF_ACCEPT } },
 };
 
-/* The rules are written one after another. */
-struct writer {
-	struct table *table;
-	const struct lock_spec *spec;
-};
-
-static void is_u8(struct writer *w, uint32_t meta, uint8_t value)
-{
-	expr_meta_load(&w->table->at, meta, REG_KEY);
-	expr_cmp(&w->table->at, NFT_CMP_EQ, &value, sizeof(value));
-}
-
-static void is_u32(struct writer *w, uint32_t meta, uint32_t op, uint32_t value)
-{
-	expr_meta_load(&w->table->at, meta, REG_KEY);
-	expr_cmp(&w->table->at, op, &value, sizeof(value));
-}
-
-static void is_ipv4(struct writer *w)
-{
-	is_u8(w, NFT_META_NFPROTO, NFPROTO_IPV4);
-}
-
 /* Came by our link, or goes by it. */
-static void is_ours(struct writer *w, uint32_t group, uint32_t index)
+static void is_ours(struct writer *w, uint32_t link, uint32_t group,
+		    uint32_t index)
 {
-	is_ipv4(w);
-	is_u32(w, group, NFT_CMP_EQ, LOCK_GROUP);
-	if (w->spec->link)
-		is_u32(w, index, NFT_CMP_EQ, w->spec->link);
+	writer_ipv4(w);
+	writer_meta32(w, group, NFT_CMP_EQ, LOCK_GROUP);
+	if (link)
+		writer_meta32(w, index, NFT_CMP_EQ, link);
 }
 
-static void from_ours(struct writer *w)
+static void from_ours(struct writer *w, uint32_t link)
 {
-	is_ours(w, NFT_META_IIFGROUP, NFT_META_IIF);
+	is_ours(w, link, NFT_META_IIFGROUP, NFT_META_IIF);
 }
 
 /* The address @at, one of IPv4, is in 127/8. */
@@ -122,90 +97,87 @@ static void is_loopback(struct writer *w, uint32_t at)
 {
 	const uint8_t byte = 127;
 
-	expr_payload(&w->table->at, NFT_PAYLOAD_NETWORK_HEADER, at,
-		     sizeof(byte), REG_KEY);
-	expr_cmp(&w->table->at, NFT_CMP_EQ, &byte, sizeof(byte));
+	writer_network(w, at, NFT_CMP_EQ, &byte, sizeof(byte));
 }
 
 static void to_resolver(struct writer *w)
 {
 	const uint32_t address = htonl(LOCK_RESOLVER);
 
-	is_ipv4(w);
-	expr_payload(&w->table->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT,
-		     sizeof(address), REG_KEY);
-	expr_cmp(&w->table->at, NFT_CMP_EQ, &address, sizeof(address));
+	writer_ipv4(w);
+	writer_network(w, IP_DEST_AT, NFT_CMP_EQ, &address, sizeof(address));
 }
 
-static void count_and_drop(struct writer *w, size_t counter)
+/* Without a report, unlike writer_count_drop(). */
+static void count_and_drop(struct writer *w, const char *counter)
 {
-	expr_count(&w->table->at, lock_counter[counter]);
-	expr_verdict(&w->table->at, NF_DROP, NULL);
+	expr_count(&w->table->at, counter);
+	writer_drop(w);
 }
 
-static void write_in(struct writer *w)
+static void write_in(struct writer *w, uint32_t link)
 {
-	table_rule(w->table, CHAIN_IN);
-	is_u32(w, NFT_META_IIF, NFT_CMP_EQ, LOOPBACK_INDEX);
-	expr_verdict(&w->table->at, NF_ACCEPT, NULL);
+	writer_rule(w, CHAIN_IN);
+	writer_meta32(w, NFT_META_IIF, NFT_CMP_EQ, LOOPBACK_INDEX);
+	writer_accept(w);
 
-	table_rule(w->table, CHAIN_IN);
-	from_ours(w);
+	writer_rule(w, CHAIN_IN);
+	from_ours(w, link);
 	is_loopback(w, IP_SOURCE_AT);
 	count_and_drop(w, COUNT_ENTERED);
 
-	table_rule(w->table, CHAIN_IN);
-	from_ours(w);
+	writer_rule(w, CHAIN_IN);
+	from_ours(w, link);
 	is_loopback(w, IP_DEST_AT);
 	count_and_drop(w, COUNT_ENTERED);
 
-	table_rule(w->table, CHAIN_IN);
-	from_ours(w);
-	expr_verdict(&w->table->at, NF_ACCEPT, NULL);
+	writer_rule(w, CHAIN_IN);
+	from_ours(w, link);
+	writer_accept(w);
 
-	table_rule(w->table, CHAIN_IN);
+	writer_rule(w, CHAIN_IN);
 	count_and_drop(w, COUNT_ENTERED);
 }
 
-static void write_out(struct writer *w, const char *chain)
+static void write_out(struct writer *w, const char *chain, uint32_t link)
 {
-	table_rule(w->table, chain);
-	is_u32(w, NFT_META_OIF, NFT_CMP_EQ, LOOPBACK_INDEX);
-	expr_verdict(&w->table->at, NF_ACCEPT, NULL);
+	writer_rule(w, chain);
+	writer_meta32(w, NFT_META_OIF, NFT_CMP_EQ, LOOPBACK_INDEX);
+	writer_accept(w);
 
-	table_rule(w->table, chain);
-	is_ours(w, NFT_META_OIFGROUP, NFT_META_OIF);
-	expr_verdict(&w->table->at, NF_ACCEPT, NULL);
+	writer_rule(w, chain);
+	is_ours(w, link, NFT_META_OIFGROUP, NFT_META_OIF);
+	writer_accept(w);
 
-	table_rule(w->table, chain);
+	writer_rule(w, chain);
 	count_and_drop(w, COUNT_LEFT);
 }
 
 static void write_names(struct writer *w, uint8_t protocol, uint32_t gateway)
 {
-	table_rule(w->table, CHAIN_NAMES);
+	writer_rule(w, CHAIN_NAMES);
 	to_resolver(w);
-	is_u8(w, NFT_META_L4PROTO, protocol);
-	expr_count(&w->table->at, lock_counter[COUNT_NAMES]);
+	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, protocol);
+	expr_count(&w->table->at, COUNT_NAMES);
 	expr_dnat(&w->table->at, gateway, DNS_PORT);
 }
 
 static void write_rest(struct writer *w)
 {
-	table_rule(w->table, CHAIN_STRAY);
+	writer_rule(w, CHAIN_STRAY);
 	to_resolver(w);
 	count_and_drop(w, COUNT_STRAY);
 
-	table_rule(w->table, CHAIN_SOURCE);
-	is_u32(w, NFT_META_OIF, NFT_CMP_NEQ, LOOPBACK_INDEX);
-	is_ipv4(w);
+	writer_rule(w, CHAIN_SOURCE);
+	writer_meta32(w, NFT_META_OIF, NFT_CMP_NEQ, LOOPBACK_INDEX);
+	writer_ipv4(w);
 	is_loopback(w, IP_SOURCE_AT);
 	expr_masquerade(&w->table->at);
 }
 
 int lock_plan_make(struct table *ret, const struct lock_spec *spec)
 {
-	struct writer w = { .table = ret, .spec = spec };
+	struct writer w = { .table = ret };
 
 	*ret = (struct table){ .name = LOCK_TABLE,
 			       .family = NFPROTO_INET,
@@ -216,9 +188,9 @@ int lock_plan_make(struct table *ret, const struct lock_spec *spec)
 		table_chain(ret, chains[i].name, &chains[i].hook);
 	for (size_t i = 0; i < LOCK_COUNTERS; i++)
 		table_counter(ret, lock_counter[i]);
-	write_in(&w);
-	write_out(&w, CHAIN_OUT);
-	write_out(&w, CHAIN_LAST);
+	write_in(&w, spec->link);
+	write_out(&w, CHAIN_OUT, spec->link);
+	write_out(&w, CHAIN_LAST, spec->link);
 	write_names(&w, IPPROTO_UDP, ip_v4_value(&spec->gateway));
 	write_names(&w, IPPROTO_TCP, ip_v4_value(&spec->gateway));
 	write_rest(&w);

@@ -25,16 +25,14 @@
 /* these want stdio.h */
 #include <stdio.h>
 
-#include <libnftnl/chain.h>
-#include <libnftnl/rule.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 
 #include "base/cleanup.h"
 #include "base/sock.h"
-#include "firewall/expr.h"
 #include "firewall/nflog.h"
 #include "firewall/nft.h"
+#include "firewall/writer.h"
 
 #define TABLE "sallyport_origin"
 #define CHAIN "out"
@@ -43,14 +41,12 @@
 
 #define NFLOG_FIRST  3192
 #define NFLOG_GROUPS 64
-#define SNAPLEN	     128
 
 #define WAIT_MS	  3000
 #define SETTLE_MS 50 /* reports that are on their way when the answer comes */
 
 #define DNS_PORT   53
 #define DNS_HEADER 12
-#define IP_DEST_AT 16
 #define UDP_HEADER 8
 #define LOOPBACK   127
 #define LABEL	   16 /* a length and letters: as much as a register has */
@@ -86,108 +82,56 @@ static int make_label(struct probe *p)
 
 /* --- the rule ------------------------------------------------------------ */
 
-static void put_table(struct probe *p, bool owner)
+static void write_rule(struct writer *w, const struct probe *p, uint8_t family)
 {
-	struct nlmsghdr *nlh =
-		nft_start(p->nft, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
+	const uint8_t own = LOOPBACK;
 
-	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, TABLE);
-	if (owner)
-		mnl_attr_put_u32(nlh, NFTA_TABLE_FLAGS,
-				 htonl(NFT_TABLE_F_OWNER));
-	nft_end(p->nft, nlh);
+	writer_rule(w, CHAIN);
+	writer_meta(w, NFT_META_NFPROTO, NFT_CMP_EQ, family);
+	if (family == NFPROTO_IPV4)
+		writer_network(w, IP_DEST_AT, NFT_CMP_NEQ, &own, sizeof(own));
+	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_UDP);
+	writer_transport(w, UDP_HEADER + DNS_HEADER, NFT_CMP_EQ, p->label,
+			 LABEL);
+	writer_log(w, "origin");
+	writer_drop(w);
 }
 
-static void drop_table(struct probe *p)
+/* Not in place of another's, who may be asking as well. */
+static int load(struct probe *p, uint32_t flags)
 {
-	struct nlmsghdr *nlh;
+	static const struct table_hook hook = {
+		.type = "filter",
+		.hook = NF_INET_LOCAL_OUT,
+		.priority = PRIORITY,
+		.policy = NF_ACCEPT,
+	};
+	struct table table = { .name = TABLE,
+			       .family = NFPROTO_INET,
+			       .flags = flags };
+	struct writer w = { .table = &table, .nflog_group = p->group };
+	int err;
 
-	nft_begin(p->nft);
-	nlh = nft_start(p->nft, NFT_MSG_DELTABLE, 0);
-	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, TABLE);
-	nft_end(p->nft, nlh);
-	(void)nft_commit(p->nft);
-}
-
-static int put_chain(struct probe *p)
-{
-	struct nftnl_chain *c = nftnl_chain_alloc();
-	int err = c ? 0 : -ENOMEM;
-
-	if (err)
-		return err;
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_FAMILY, NFPROTO_INET);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, NF_INET_LOCAL_OUT);
-	nftnl_chain_set_s32(c, NFTNL_CHAIN_PRIO, PRIORITY);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_POLICY, NF_ACCEPT);
-	if (nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, TABLE) < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, CHAIN) < 0 ||
-	    nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, "filter") < 0) {
-		err = -ENOMEM;
-	} else {
-		struct nlmsghdr *nlh =
-			nft_start(p->nft, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
-
-		nftnl_chain_nlmsg_build_payload(nlh, c);
-		nft_end(p->nft, nlh);
+	table_chain(&table, CHAIN, &hook);
+	write_rule(&w, p, NFPROTO_IPV4);
+	write_rule(&w, p, NFPROTO_IPV6);
+	err = table_made(&table);
+	if (!err) {
+		nft_begin(p->nft);
+		table_create(p->nft, &table);
+		err = nft_commit(p->nft);
 	}
-	nftnl_chain_free(c);
+	table_free(&table);
 	return err;
 }
 
-static void write_rule(struct expr_list *l, const struct probe *p,
-		       uint8_t family)
+static void unload(struct probe *p)
 {
-	const uint8_t udp = IPPROTO_UDP, own = LOOPBACK;
-
-	expr_meta_load(l, NFT_META_NFPROTO, REG_KEY);
-	expr_cmp(l, NFT_CMP_EQ, &family, sizeof(family));
-	if (family == NFPROTO_IPV4) {
-		expr_payload(l, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 1,
-			     REG_KEY);
-		expr_cmp(l, NFT_CMP_NEQ, &own, sizeof(own));
-	}
-	expr_meta_load(l, NFT_META_L4PROTO, REG_KEY);
-	expr_cmp(l, NFT_CMP_EQ, &udp, sizeof(udp));
-	expr_payload(l, NFT_PAYLOAD_TRANSPORT_HEADER, UDP_HEADER + DNS_HEADER,
-		     LABEL, REG_KEY);
-	expr_cmp(l, NFT_CMP_EQ, p->label, LABEL);
-	expr_log(l, "origin", p->group, SNAPLEN);
-	expr_verdict(l, NF_DROP, NULL);
-}
-
-static int put_rule(struct probe *p, uint8_t family)
-{
-	struct expr_list l = { .rule = nftnl_rule_alloc() };
-
-	if (!l.rule)
-		return -ENOMEM;
-	nftnl_rule_set_u32(l.rule, NFTNL_RULE_FAMILY, NFPROTO_INET);
-	if (nftnl_rule_set_str(l.rule, NFTNL_RULE_TABLE, TABLE) < 0 ||
-	    nftnl_rule_set_str(l.rule, NFTNL_RULE_CHAIN, CHAIN) < 0)
-		l.failed = true;
-	write_rule(&l, p, family);
-	if (!l.failed) {
-		struct nlmsghdr *nlh = nft_start(p->nft, NFT_MSG_NEWRULE,
-						 NLM_F_CREATE | NLM_F_APPEND);
-
-		nftnl_rule_nlmsg_build_payload(nlh, l.rule);
-		nft_end(p->nft, nlh);
-	}
-	nftnl_rule_free(l.rule);
-	return l.failed ? -ENOMEM : 0;
-}
-
-static int load(struct probe *p, bool owner)
-{
-	int err;
+	const struct table table = { .name = TABLE, .family = NFPROTO_INET };
 
 	nft_begin(p->nft);
-	put_table(p, owner);
-	if ((err = put_chain(p)) || (err = put_rule(p, NFPROTO_IPV4)) ||
-	    (err = put_rule(p, NFPROTO_IPV6)))
-		return err;
-	return nft_commit(p->nft);
+	table_delete(p->nft, &table);
+	(void)nft_commit(p->nft);
 }
 
 static int open_rule(struct probe *p)
@@ -209,10 +153,10 @@ static int open_rule(struct probe *p)
 	}
 	if (err)
 		return err;
-	err = load(p, true);
+	err = load(p, NFT_TABLE_F_OWNER);
 	/* Before Linux 5.12 no table has an owner. */
 	if (err == -EOPNOTSUPP || err == -EINVAL)
-		err = load(p, false);
+		err = load(p, 0);
 	p->loaded = err == 0;
 	return err;
 }
@@ -337,7 +281,7 @@ int origin_find(const struct ip *resolver, uid_t uid, struct endpoint *ret,
 	    (err = ask(&p, resolver, uid)) || (err = await(&p)))
 		p.count = 0;
 	if (p.loaded)
-		drop_table(&p);
+		unload(&p);
 	nft_close(p.nft);
 	close_fd(&p.log);
 	close_fd(&p.ask);

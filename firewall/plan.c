@@ -42,9 +42,8 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter_ipv4.h>
 
-#include "base/cleanup.h"
-#include "firewall/expr.h"
 #include "firewall/table.h"
+#include "firewall/writer.h"
 
 #define CHAIN_PRE     "pre"
 #define CHAIN_REFUSE  "refuse"
@@ -53,20 +52,11 @@
 /* Before NF_IP_PRI_CONNTRACK_DEFRAG (-400), which TPROXY switches on. */
 #define PRIORITY_PRE -450
 
-#define COUNT_SPOOFED	0
-#define COUNT_REFUSED	1
-#define COUNT_IPV6	2
-#define COUNT_FORWARDED 3
-
-#define SNAPLEN	      128
-#define DNS_PORT      53
-#define IP_FRAG_AT    6
-#define IP_SOURCE_AT  12
-#define IP_DEST_AT    16
-#define TRANS_DEST_AT 2
-#define TCP_FLAGS_AT  13
-#define TCP_SYN	      0x02
-#define TCP_ACK	      0x10
+#define DNS_PORT     53
+#define IP_FRAG_AT   6
+#define TCP_FLAGS_AT 13
+#define TCP_SYN	     0x02
+#define TCP_ACK	     0x10
 
 #define SET_FLOWS_ID 3
 
@@ -78,69 +68,35 @@
 #define TYPE_OF_FLOW (TYPE_OF_LINK << 6 | TYPE_PORT)
 
 const char *const plan_counter[PLAN_COUNTERS] = {
-	[COUNT_SPOOFED] = "spoofed",
-	[COUNT_REFUSED] = "refused",
-	[COUNT_IPV6] = "ipv6",
-	[COUNT_FORWARDED] = "forwarded",
+	COUNT_SPOOFED,
+	COUNT_REFUSED,
+	COUNT_IPV6,
+	COUNT_FORWARDED,
 };
-
-/* The rules are written one after another. */
-struct writer {
-	struct table *plan;
-	const struct ruleset_spec *spec;
-};
-
-static void count_and_log(struct writer *w, size_t counter)
-{
-	expr_count(&w->plan->at, plan_counter[counter]);
-	expr_log(&w->plan->at, plan_counter[counter], w->spec->nflog_group,
-		 SNAPLEN);
-}
-
-static void count_and_drop(struct writer *w, size_t counter)
-{
-	count_and_log(w, counter);
-	expr_verdict(&w->plan->at, NF_DROP, NULL);
-}
-
-static void is_u8(struct writer *w, uint32_t meta, uint32_t op, uint8_t value)
-{
-	expr_meta_load(&w->plan->at, meta, REG_KEY);
-	expr_cmp(&w->plan->at, op, &value, sizeof(value));
-}
-
-/* The next expressions read an IPv4 header. Others were dropped before; nft
- * lists addresses only where a rule says so itself. */
-static void is_ipv4(struct writer *w)
-{
-	is_u8(w, NFT_META_NFPROTO, NFT_CMP_EQ, NFPROTO_IPV4);
-}
 
 /* The first byte of the destination. */
 static void to_network(struct writer *w, uint8_t byte)
 {
-	is_ipv4(w);
-	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 1,
-		     REG_KEY);
-	expr_cmp(&w->plan->at, NFT_CMP_EQ, &byte, sizeof(byte));
+	writer_ipv4(w);
+	writer_network(w, IP_DEST_AT, NFT_CMP_EQ, &byte, sizeof(byte));
 }
 
 static void write_spoofs(struct writer *w)
 {
-	table_rule(w->plan, CHAIN_PRE);
-	expr_meta_set_mark(&w->plan->at, 0);
+	writer_rule(w, CHAIN_PRE);
+	expr_meta_set_mark(&w->table->at, 0);
 
-	table_rule(w->plan, CHAIN_PRE);
-	is_u8(w, NFT_META_NFPROTO, NFT_CMP_NEQ, NFPROTO_IPV4);
-	count_and_drop(w, COUNT_IPV6);
+	writer_rule(w, CHAIN_PRE);
+	writer_meta(w, NFT_META_NFPROTO, NFT_CMP_NEQ, NFPROTO_IPV4);
+	writer_count_drop(w, COUNT_IPV6);
 
-	table_rule(w->plan, CHAIN_PRE);
-	is_ipv4(w);
-	expr_meta_load(&w->plan->at, NFT_META_IIFNAME, REG_KEY);
-	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE_AT, 4,
+	writer_rule(w, CHAIN_PRE);
+	writer_ipv4(w);
+	expr_meta_load(&w->table->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->table->at, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE_AT, 4,
 		     REG_KEY2);
-	expr_lookup(&w->plan->at, SET_LINKS, true);
-	count_and_drop(w, COUNT_SPOOFED);
+	expr_lookup(&w->table->at, SET_LINKS, true);
+	writer_count_drop(w, COUNT_SPOOFED);
 }
 
 /* What must not be answered, not even by a refusal. */
@@ -148,25 +104,25 @@ static void write_martians(struct writer *w)
 {
 	const uint32_t top = htonl(0xe0000000);
 
-	table_rule(w->plan, CHAIN_PRE);
-	is_u8(w, NFT_META_PKTTYPE, NFT_CMP_NEQ, PACKET_HOST);
-	count_and_drop(w, COUNT_REFUSED);
+	writer_rule(w, CHAIN_PRE);
+	writer_meta(w, NFT_META_PKTTYPE, NFT_CMP_NEQ, PACKET_HOST);
+	writer_count_drop(w, COUNT_REFUSED);
 
-	table_rule(w->plan, CHAIN_PRE);
-	is_ipv4(w);
-	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+	writer_rule(w, CHAIN_PRE);
+	writer_ipv4(w);
+	expr_payload(&w->table->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY);
-	expr_mask(&w->plan->at, &top, sizeof(top));
-	expr_cmp(&w->plan->at, NFT_CMP_EQ, &top, sizeof(top));
-	count_and_drop(w, COUNT_REFUSED);
+	expr_mask(&w->table->at, &top, sizeof(top));
+	expr_cmp(&w->table->at, NFT_CMP_EQ, &top, sizeof(top));
+	writer_count_drop(w, COUNT_REFUSED);
 
-	table_rule(w->plan, CHAIN_PRE);
+	writer_rule(w, CHAIN_PRE);
 	to_network(w, 127);
-	count_and_drop(w, COUNT_REFUSED);
+	writer_count_drop(w, COUNT_REFUSED);
 
-	table_rule(w->plan, CHAIN_PRE);
+	writer_rule(w, CHAIN_PRE);
 	to_network(w, 0);
-	count_and_drop(w, COUNT_REFUSED);
+	writer_count_drop(w, COUNT_REFUSED);
 }
 
 static void write_fragments(struct writer *w)
@@ -174,46 +130,37 @@ static void write_fragments(struct writer *w)
 	const uint16_t mask = htons(0x3fff); /* more fragments, or an offset */
 	const uint16_t zero = 0;
 
-	table_rule(w->plan, CHAIN_PRE);
-	is_ipv4(w);
-	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_FRAG_AT,
+	writer_rule(w, CHAIN_PRE);
+	writer_ipv4(w);
+	expr_payload(&w->table->at, NFT_PAYLOAD_NETWORK_HEADER, IP_FRAG_AT,
 		     sizeof(mask), REG_KEY);
-	expr_mask(&w->plan->at, &mask, sizeof(mask));
-	expr_cmp(&w->plan->at, NFT_CMP_NEQ, &zero, sizeof(zero));
-	expr_verdict(&w->plan->at, NFT_GOTO, CHAIN_REFUSE);
+	expr_mask(&w->table->at, &mask, sizeof(mask));
+	expr_cmp(&w->table->at, NFT_CMP_NEQ, &zero, sizeof(zero));
+	writer_goto(w, CHAIN_REFUSE);
 }
 
 static void deliver(struct writer *w, uint16_t port)
 {
-	expr_tproxy(&w->plan->at, port);
-	expr_meta_set_mark(&w->plan->at, RULESET_MARK);
-	expr_verdict(&w->plan->at, NF_ACCEPT, NULL);
+	expr_tproxy(&w->table->at, port);
+	expr_meta_set_mark(&w->table->at, RULESET_MARK);
+	writer_accept(w);
 }
 
-static void write_dns(struct writer *w, uint8_t protocol)
+static void write_dns(struct writer *w, uint8_t protocol, uint16_t to)
 {
-	const uint16_t port = htons(DNS_PORT);
-
-	table_rule(w->plan, CHAIN_PRE);
-	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, protocol);
-	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
-		     sizeof(port), REG_KEY);
-	expr_cmp(&w->plan->at, NFT_CMP_EQ, &port, sizeof(port));
-	deliver(w, w->spec->dns_port);
+	writer_rule(w, CHAIN_PRE);
+	writer_port(w, protocol, DNS_PORT);
+	deliver(w, to);
 }
 
 /* TCP whose interface, destination and port are in @set. */
 static void tcp_in_set(struct writer *w, const char *set)
 {
-	table_rule(w->plan, CHAIN_PRE);
-	is_ipv4(w);
-	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_meta_load(&w->plan->at, NFT_META_IIFNAME, REG_KEY);
-	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
-		     REG_KEY2);
-	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
-		     2, REG_KEY3);
-	expr_lookup(&w->plan->at, set, false);
+	writer_rule(w, CHAIN_PRE);
+	writer_ipv4(w);
+	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	expr_meta_load(&w->table->at, NFT_META_IIFNAME, REG_KEY);
+	writer_lookup_flow(w, set);
 }
 
 /* Answers to connections that were made from here. */
@@ -224,76 +171,58 @@ static void write_published(struct writer *w)
 	const uint16_t port = htons(RULESET_DIAL_FIRST);
 	const uint8_t flags = TCP_SYN | TCP_ACK, syn = TCP_SYN;
 
-	table_rule(w->plan, CHAIN_PRE);
-	is_ipv4(w);
-	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_meta_load(&w->plan->at, NFT_META_IIFNAME, REG_KEY);
-	expr_payload(&w->plan->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
+	writer_rule(w, CHAIN_PRE);
+	writer_ipv4(w);
+	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	expr_meta_load(&w->table->at, NFT_META_IIFNAME, REG_KEY);
+	expr_payload(&w->table->at, NFT_PAYLOAD_NETWORK_HEADER, IP_DEST_AT, 4,
 		     REG_KEY2);
-	expr_lookup(&w->plan->at, SET_PUBLISHED, false);
-	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
+	expr_lookup(&w->table->at, SET_PUBLISHED, false);
+	expr_payload(&w->table->at, NFT_PAYLOAD_TRANSPORT_HEADER, TRANS_DEST_AT,
 		     sizeof(port), REG_KEY);
-	expr_mask(&w->plan->at, &mask, sizeof(mask));
-	expr_cmp(&w->plan->at, NFT_CMP_EQ, &port, sizeof(port));
-	expr_payload(&w->plan->at, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS_AT,
+	expr_mask(&w->table->at, &mask, sizeof(mask));
+	expr_cmp(&w->table->at, NFT_CMP_EQ, &port, sizeof(port));
+	expr_payload(&w->table->at, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS_AT,
 		     sizeof(flags), REG_KEY);
-	expr_mask(&w->plan->at, &flags, sizeof(flags));
-	expr_cmp(&w->plan->at, NFT_CMP_NEQ, &syn, sizeof(syn));
-	expr_verdict(&w->plan->at, NF_ACCEPT, NULL);
+	expr_mask(&w->table->at, &flags, sizeof(flags));
+	expr_cmp(&w->table->at, NFT_CMP_NEQ, &syn, sizeof(syn));
+	writer_accept(w);
 }
 
-static void write_doors(struct writer *w)
+static void write_doors(struct writer *w, const struct ruleset_spec *spec)
 {
-	write_dns(w, IPPROTO_UDP);
-	write_dns(w, IPPROTO_TCP);
+	write_dns(w, IPPROTO_UDP, spec->dns_port);
+	write_dns(w, IPPROTO_TCP, spec->dns_port);
 
 	tcp_in_set(w, SET_DOORS);
-	expr_verdict(&w->plan->at, NF_ACCEPT, NULL);
+	writer_accept(w);
 
 	tcp_in_set(w, SET_FLOWS);
-	deliver(w, w->spec->transparent_port);
+	deliver(w, spec->transparent_port);
 
 	write_published(w);
 
-	table_rule(w->plan, CHAIN_PRE);
-	expr_verdict(&w->plan->at, NFT_GOTO, CHAIN_REFUSE);
+	writer_rule(w, CHAIN_PRE);
+	writer_goto(w, CHAIN_REFUSE);
 }
 
-/* A connected UDP socket gets ECONNREFUSED, TCP too; others EHOSTUNREACH. */
 static void write_refusals(struct writer *w)
 {
-	table_rule(w->plan, CHAIN_REFUSE);
-	count_and_log(w, COUNT_REFUSED);
+	writer_rule(w, CHAIN_REFUSE);
+	writer_count(w, COUNT_REFUSED);
 
-	table_rule(w->plan, CHAIN_REFUSE);
-	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_reject(&w->plan->at, NFT_REJECT_TCP_RST, 0);
+	writer_refusals(w, CHAIN_REFUSE);
 
-	table_rule(w->plan, CHAIN_REFUSE);
-	is_u8(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_UDP);
-	expr_reject(&w->plan->at, NFT_REJECT_ICMPX_UNREACH,
-		    NFT_REJECT_ICMPX_PORT_UNREACH);
-
-	table_rule(w->plan, CHAIN_REFUSE);
-	expr_reject(&w->plan->at, NFT_REJECT_ICMPX_UNREACH,
-		    NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
-
-	table_rule(w->plan, CHAIN_FORWARD);
-	count_and_drop(w, COUNT_FORWARDED);
+	writer_rule(w, CHAIN_FORWARD);
+	writer_count_drop(w, COUNT_FORWARDED);
 }
 
-/* @ranges: elements may be intervals in each field. */
-static int make_set(struct nftnl_set **ret, const char *table, uint32_t id,
-		    const char *name, bool port, bool ranges)
+static int fill_set(struct nftnl_set *s, const char *name, bool port,
+		    bool ranges)
 {
 	static const uint8_t field[] = { 16, 4, 2 };
-	struct nftnl_set *s = nftnl_set_alloc();
 
-	*ret = s;
-	if (!s)
-		return -ENOMEM;
 	nftnl_set_set_u32(s, NFTNL_SET_FAMILY, NFPROTO_INET);
-	nftnl_set_set_u32(s, NFTNL_SET_ID, id);
 	nftnl_set_set_u32(s, NFTNL_SET_KEY_TYPE,
 			  port ? TYPE_OF_FLOW : TYPE_OF_LINK);
 	nftnl_set_set_u32(s, NFTNL_SET_KEY_LEN, port ? 24 : 20);
@@ -302,16 +231,28 @@ static int make_set(struct nftnl_set **ret, const char *table, uint32_t id,
 	/* The kernel wants the fields' lengths for intervals, and only then. */
 	if (ranges && nftnl_set_set_data(s, NFTNL_SET_DESC_CONCAT, field,
 					 port ? 3 : 2) < 0)
-		return -ENOMEM;
-	if (nftnl_set_set_str(s, NFTNL_SET_TABLE, table) < 0 ||
-	    nftnl_set_set_str(s, NFTNL_SET_NAME, name) < 0)
-		return -ENOMEM;
-	return 0;
+		return -1;
+	return nftnl_set_set_str(s, NFTNL_SET_NAME, name);
 }
 
-int plan_make_flows(struct nftnl_set **ret, const char *table)
+/* @ranges: elements may be intervals in each field. */
+static void add_set(struct table *t, uint32_t id, const char *name, bool port,
+		    bool ranges)
 {
-	return make_set(ret, table, SET_FLOWS_ID, SET_FLOWS, true, true);
+	struct nftnl_set *s = nftnl_set_alloc();
+
+	if (s) {
+		nftnl_set_set_u32(s, NFTNL_SET_ID, id);
+		if (nftnl_set_set_str(s, NFTNL_SET_TABLE, t->name) < 0 ||
+		    fill_set(s, name, port, ranges) < 0)
+			t->at.failed = true;
+	}
+	table_set(t, s);
+}
+
+void plan_add_flows(struct table *t)
+{
+	add_set(t, SET_FLOWS_ID, SET_FLOWS, true, true);
 }
 
 static void add_chain(struct table *t, const char *name, uint32_t hook,
@@ -327,16 +268,6 @@ static void add_chain(struct table *t, const char *name, uint32_t hook,
 	table_chain(t, name, &at);
 }
 
-static void add_set(struct table *t, uint32_t id, const char *name, bool port,
-		    bool ranges)
-{
-	struct nftnl_set *set;
-
-	if (make_set(&set, RULESET_TABLE, id, name, port, ranges) < 0)
-		t->at.failed = true;
-	table_set(t, set);
-}
-
 static void add_containers(struct table *t)
 {
 	add_chain(t, CHAIN_PRE, NF_INET_PRE_ROUTING, PRIORITY_PRE);
@@ -344,7 +275,7 @@ static void add_containers(struct table *t)
 	add_chain(t, CHAIN_FORWARD, NF_INET_FORWARD, NF_IP_PRI_FIRST);
 	add_set(t, 1, SET_LINKS, false, false);
 	add_set(t, 2, SET_DOORS, true, false);
-	add_set(t, SET_FLOWS_ID, SET_FLOWS, true, true);
+	plan_add_flows(t);
 	add_set(t, 4, SET_PUBLISHED, false, false);
 	for (size_t i = 0; i < PLAN_COUNTERS; i++)
 		table_counter(t, plan_counter[i]);
@@ -352,7 +283,7 @@ static void add_containers(struct table *t)
 
 int plan_make(struct table *ret, const struct ruleset_spec *spec)
 {
-	struct writer w = { .plan = ret, .spec = spec };
+	struct writer w = { .table = ret, .nflog_group = spec->nflog_group };
 
 	*ret = (struct table){ .name = RULESET_TABLE, .family = NFPROTO_INET };
 	if (!spec->dns_port || !spec->proxy_port || !spec->transparent_port)
@@ -361,7 +292,7 @@ int plan_make(struct table *ret, const struct ruleset_spec *spec)
 	write_spoofs(&w);
 	write_martians(&w);
 	write_fragments(&w);
-	write_doors(&w);
+	write_doors(&w, spec);
 	write_refusals(&w);
 	return table_made(ret);
 }

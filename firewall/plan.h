@@ -12,7 +12,6 @@
 
 #include "firewall/ruleset.h"
 
-struct nftnl_set;
 struct table;
 
 #define SET_FLOWS "flows" /* ifname . address . port: to be proxied */
@@ -23,14 +22,18 @@ struct table;
 
 #define PLAN_COUNTERS 4
 
-/* The names of the counters, in the order of struct ruleset_counters. */
+#define COUNT_SPOOFED	"spoofed"
+#define COUNT_REFUSED	"refused"
+#define COUNT_IPV6	"ipv6"
+#define COUNT_FORWARDED "forwarded"
+
+/* All of them, in the order of struct ruleset_counters. */
 extern const char *const plan_counter[PLAN_COUNTERS];
 
 /* 0 or -errno; table_free() @ret in both cases. */
 int plan_make(struct table *ret, const struct ruleset_spec *spec);
 
-/* The set of flows, for @table. 0 or -ENOMEM; *@ret is the caller's in both
- * cases. */
-int plan_make_flows(struct nftnl_set **ret, const char *table);
+/* The set of flows. */
+void plan_add_flows(struct table *table);
 
 #endif

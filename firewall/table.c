@@ -164,16 +164,31 @@ static void put_all(struct nft *nft, const struct table *t)
 	}
 }
 
-int table_install(struct nft *nft, const struct table *t)
+void table_create(struct nft *nft, const struct table *t)
 {
-	nft_begin(nft);
-	/* There is no "delete if present" before Linux 6.3, so one is made to
-	 * be deleted. */
-	put_table(nft, t, NFT_MSG_NEWTABLE, NLM_F_CREATE, 0);
-	put_table(nft, t, NFT_MSG_DELTABLE, 0, 0);
 	put_table(nft, t, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL,
 		  t->flags);
 	put_all(nft, t);
+}
+
+void table_delete(struct nft *nft, const struct table *t)
+{
+	put_table(nft, t, NFT_MSG_DELTABLE, 0, 0);
+}
+
+/* There is no "delete if present" before Linux 6.3, so one is made to be
+ * deleted. */
+void table_clear(struct nft *nft, const struct table *t)
+{
+	put_table(nft, t, NFT_MSG_NEWTABLE, NLM_F_CREATE, 0);
+	table_delete(nft, t);
+}
+
+int table_install(struct nft *nft, const struct table *t)
+{
+	nft_begin(nft);
+	table_clear(nft, t);
+	table_create(nft, t);
 	return nft_commit(nft);
 }
 

@@ -24,7 +24,7 @@ struct nftnl_set;
 #define TABLE_CHAINS   20
 #define TABLE_SETS     4
 #define TABLE_COUNTERS 4
-#define TABLE_RULES    24
+#define TABLE_RULES    80
 
 struct table {
 	const char *name; /* kept */
@@ -57,6 +57,13 @@ void table_rule(struct table *table, const char *chain);
 /* 0 or -ENOMEM. */
 int table_made(const struct table *table);
 void table_free(struct table *table);
+
+/* Each adds to the batch. Create: the kernel must not have it yet. Clear: it is
+ * gone then, also if it was not there; delete: it must be there. Of the last
+ * two, only the name and the family matter. */
+void table_create(struct nft *nft, const struct table *table);
+void table_clear(struct nft *nft, const struct table *table);
+void table_delete(struct nft *nft, const struct table *table);
 
 /* In place of the kernel's table of that name, in one atomic batch; its
  * counters begin anew. 0 or -errno. */

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * writer.h - rules written one after another, and the chains and counters that
- * they are about, as libnftnl objects. Want of memory or room sticks, for
- * whoever has written them all to check. For firewall/ only.
+ * writer.h - the rules of a table, written one after another in the words that
+ * the plans of our tables share. For firewall/ only.
  */
 #ifndef FIREWALL_WRITER_H
 #define FIREWALL_WRITER_H
 
-#include "firewall/expr.h"
+#include <stdint.h>
 
-struct nftnl_chain;
-struct nftnl_obj;
-struct nftnl_rule;
+#include "firewall/table.h"
+
+/* Where an IPv4 header has its addresses. */
+#define IP_SOURCE_AT 12
+#define IP_DEST_AT   16
+/* Where a header of TCP or UDP has the port that it goes to. */
+#define TRANS_DEST_AT 2
 
 struct writer {
-	const char *table;
-	uint8_t family; /* NFPROTO_* */
+	struct table *table;
 	uint16_t nflog_group;
-	struct nftnl_rule **rule; /* where they go, */
-	size_t *rules, max;	  /* how many there are, and may be */
-	struct expr_list at;	  /* the rule being written */
 };
 
 /* Begins the next rule. */
@@ -28,31 +27,33 @@ void writer_rule(struct writer *w, const char *chain);
 /* Goes on with it: @meta (NFT_META_*), of one byte, is @value (NFT_CMP_EQ) or
  * not (NFT_CMP_NEQ). */
 void writer_meta(struct writer *w, uint32_t meta, uint32_t op, uint8_t value);
+/* The same of four bytes, in host byte order. */
+void writer_meta32(struct writer *w, uint32_t meta, uint32_t op,
+		   uint32_t value);
 /* What follows is about an IPv4 header. */
 void writer_ipv4(struct writer *w);
+/* The network header has @data at @offset, or not; same for what is behind. */
+void writer_network(struct writer *w, uint32_t offset, uint32_t op,
+		    const void *data, uint32_t len);
+void writer_transport(struct writer *w, uint32_t offset, uint32_t op,
+		      const void *data, uint32_t len);
 /* The port that TCP or UDP goes to. */
 void writer_port(struct writer *w, uint8_t protocol, uint16_t port);
+/* What REG_KEY holds, the address and the port it goes to are in @set. */
+void writer_lookup_flow(struct writer *w, const char *set);
 
 /* And ends it. */
 void writer_accept(struct writer *w);
+void writer_drop(struct writer *w);
 void writer_goto(struct writer *w, const char *chain);
 void writer_count(struct writer *w, const char *counter); /* and log */
 void writer_count_drop(struct writer *w, const char *counter);
 
+/* Reports to the group, under @prefix. */
+void writer_log(struct writer *w, const char *prefix);
+
 /* Three rules that refuse at once what comes to them: a connected UDP socket
  * gets ECONNREFUSED, TCP too; others EHOSTUNREACH. */
 void writer_refusals(struct writer *w, const char *chain);
-
-struct chain_spec {
-	const char *name, *type; /* no type: others go to it */
-	uint32_t hook;
-	int32_t priority;
-	uint32_t policy;
-};
-
-/* Of the family and table of @w. The caller's; NULL without memory. */
-struct nftnl_chain *writer_chain(const struct writer *w,
-				 const struct chain_spec *spec);
-struct nftnl_obj *writer_counter(const struct writer *w, const char *name);
 
 #endif

@@ -11,6 +11,8 @@ import time
 
 from harness import check, descendants, USER
 
+OTHER = 34  # another ordinary user (backup)
+
 
 class Connection(http.client.HTTPConnection):
     def __init__(self, path, timeout=60):

@@ -6,9 +6,9 @@ import os
 import re
 import subprocess
 
+from box_lab import argv_of, box, ground, make, records
 from harness import USER, check, silent
 from lab import TOP
-from test_attacks_box import box, ground, make, records, argv_of
 
 SECRET = "5ecret-of-the-user"
 

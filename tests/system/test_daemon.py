@@ -7,10 +7,10 @@ import signal
 import subprocess
 import time
 
-from daemon_lab import daemon, fetch, policy, reaches, resolve, user
+from daemon_lab import (daemon, fetch, OTHER, policy, reaches, resolve,
+                        user)
 from harness import check, USER
 
-OTHER = 34  # another ordinary user (backup)
 
 
 # --- what they reach --------------------------------------------------------

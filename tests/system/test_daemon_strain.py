@@ -11,8 +11,8 @@ import subprocess
 import threading
 import time
 
+from daemon_lab import OTHER, Daemon, daemon, policy, resolve, user
 from harness import check
-from test_daemon import OTHER, Daemon, daemon, policy, resolve, user
 
 LONG = 60 << 20
 

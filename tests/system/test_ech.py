@@ -7,9 +7,9 @@ import signal
 import struct
 import subprocess
 
+from attack_lab import COMMON
 from harness import check
 from lab import DNS, GOOD, sh
-from test_attacks_net import COMMON
 
 PUBLIC = b"cloudflare-ech.com"
 # draft-13 and RFC 9849: version, config id, KEM, key, suites, name, extensions

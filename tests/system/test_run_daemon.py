@@ -10,8 +10,8 @@ import signal
 import subprocess
 import time
 
+from daemon_lab import OTHER, Daemon, user
 from harness import USER, check, silent
-from test_daemon import OTHER, Daemon, user
 
 CONFIG = "version: 1\ngroup: www-data\n"
 BY_DAEMON = "it was the daemon's, sandbox "
