@@ -156,7 +156,10 @@ static void answer_status(struct reload *reload, char *reply)
 	say(reply, "what", "%s", reload->what);
 	say(reply, "policy", "sha256:%s",
 	    policy_digest(reload->session->policy));
-	say(reply, "separation", "%s", warden_separation(reload->warden));
+	/* A daemon's processes are its own affair. */
+	if (reload->warden)
+		say(reply, "separation", "%s",
+		    warden_separation(reload->warden));
 }
 
 static void on_request(void *arg, const char *request, char *reply)
