@@ -79,6 +79,7 @@ struct box {
 	bool removing;
 	bool leaving;		  /* removing, and all but its state is gone */
 	bool changes;		  /* a policy of it is being put together */
+	bool late;		  /* a reload waits for that one's end */
 	unsigned works;		  /* of daemon_work.h, that have it */
 	size_t bytes;		  /* of its policy, that its user sent */
 	unsigned generation;	  /* of the configuration that its keeper has */
@@ -139,6 +140,8 @@ int box_prepare(struct box *box);
 void box_drop_policy(struct box_policy *policy);
 /* Its policy, as the configuration is now, if that makes it another. */
 void box_reload(struct box *box);
+/* A change is over: now, if one was asked for meanwhile. */
+void box_reload_late(struct box *box);
 /* Is a change of its policy on its way? There is one at a time. */
 bool box_changes_policy(const struct box *box);
 

@@ -337,6 +337,7 @@ static void on_changed(struct work *work)
 	if (p->err)
 		p->done(p->arg, &box->sandbox, p->err, p->why);
 	release(p);
+	box_reload_late(box);
 	daemon_kick(box->daemon);
 }
 
@@ -399,16 +400,26 @@ static void on_reloaded(void *arg, struct daemon_sandbox *sandbox, int err,
 
 void box_reload(struct box *box)
 {
-	struct policy_work *p = NULL;
-	int err = box_changes_policy(box) ? -EBUSY : 0;
+	struct policy_work *p;
 
-	if (!err && !(p = begin(box, POLICY_RELOAD, on_changed)))
-		err = -ENOMEM;
-	if (err) {
-		on_reloaded(NULL, &box->sandbox, err, "");
+	box->late = box_changes_policy(box);
+	if (box->late)
+		return;
+	p = begin(box, POLICY_RELOAD, on_changed);
+	if (!p) {
+		on_reloaded(NULL, &box->sandbox, -ENOMEM, "");
 		return;
 	}
 	p->done = on_reloaded;
 	box->changes = true;
 	add(p);
+}
+
+/* What was on its way may have been put together before the operator's last
+ * word. */
+void box_reload_late(struct box *box)
+{
+	if (box->late && !box->removing && !box_changes_policy(box) &&
+	    box->sandbox.state == SANDBOX_READY)
+		box_reload(box);
 }

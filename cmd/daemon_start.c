@@ -274,6 +274,14 @@ static void take_ready(struct box *box, const struct msg *msg)
 		created(box->created_arg, s, 0, "");
 }
 
+static void answer(struct box *box, struct waiter *waiter, int err,
+		   const char *why)
+{
+	if (waiter->done)
+		waiter->done(waiter->arg, &box->sandbox, err, why);
+	free(waiter);
+}
+
 /* What was agreed to is kept, and then told. */
 static void settle(struct box *box, struct waiter *waiter)
 {
@@ -296,6 +304,7 @@ static void settle(struct box *box, struct waiter *waiter)
 static void take_done(struct box *box, const struct msg_keep_done *done)
 {
 	struct waiter *waiter = box->waiters;
+	bool policy;
 
 	if (!waiter) {
 		keeper_kill(box->keeper);
@@ -304,15 +313,14 @@ static void take_done(struct box *box, const struct msg_keep_done *done)
 	box->waiters = waiter->next;
 	if (!box->waiters)
 		box->last = &box->waiters;
-	/* Of a command its log alone knows. */
-	if (done->status == 0 && waiter->type != MSG_KEEP_EXEC) {
+	policy = waiter->type == MSG_KEEP_POLICY;
+	/* Of a command there is nothing to keep. */
+	if (done->status == 0 && waiter->type != MSG_KEEP_EXEC)
 		settle(box, waiter);
-		return;
-	}
-	if (waiter->done)
-		waiter->done(waiter->arg, &box->sandbox, done->status,
-			     done->text);
-	free(waiter);
+	else
+		answer(box, waiter, done->status, done->text);
+	if (policy)
+		box_reload_late(box);
 }
 
 static void on_message(void *arg, const struct msg *msg)

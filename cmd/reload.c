@@ -156,7 +156,8 @@ static void answer_status(struct reload *reload, char *reply)
 	say(reply, "what", "%s", reload->what);
 	say(reply, "policy", "sha256:%s",
 	    policy_digest(reload->session->policy));
-	if (reload->warden) /* else the daemon has it */
+	/* A daemon's processes are its own affair. */
+	if (reload->warden)
 		say(reply, "separation", "%s",
 		    warden_separation(reload->warden));
 }

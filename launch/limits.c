@@ -181,8 +181,15 @@ static int apply(pid_t pid, __rlimit_resource_t which, uint64_t value)
 int limits_apply(const struct resources *limits,
 		 const struct limits_groups *groups, pid_t pid)
 {
-	int r = apply(pid, RLIMIT_FSIZE, limits->fsize);
+	const bool some = limits->fsize || limits->nofile ||
+			  (limits->memory && !groups->dir[LIMITS_MEMORY]) ||
+			  (limits->pids && !groups->dir[LIMITS_PIDS]);
+	int r = 0;
 
+	/* 0 would be ourselves. */
+	if (pid <= 0)
+		return some ? -ETIMEDOUT : 0;
+	r = apply(pid, RLIMIT_FSIZE, limits->fsize);
 	if (r == 0)
 		r = apply(pid, RLIMIT_NOFILE, limits->nofile);
 	/* Not RLIMIT_AS: many programs reserve much that they never use. */

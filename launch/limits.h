@@ -39,7 +39,8 @@ int limits_groups_make(const struct resources *limits,
 int limits_groups_join(const struct limits_groups *groups);
 
 /* Puts the rest on @pid, before it runs the command: what it starts inherits
- * it. 0 or -errno. */
+ * it. 0 or -errno; -ETIMEDOUT: there is something to put, and @pid is 0, not
+ * known. */
 int limits_apply(const struct resources *limits,
 		 const struct limits_groups *groups, pid_t pid);
 

@@ -271,7 +271,7 @@ int process_start(struct process *process)
 	if (process->start_fd < 0)
 		return -EALREADY;
 	find_init(process, START_WAIT);
-	if (process->limits && process->init) {
+	if (process->limits) {
 		int r = limits_apply(process->limits, process->groups,
 				     process->init);
 

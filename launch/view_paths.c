@@ -79,8 +79,9 @@ static const char *refusal(const struct view *view, const char *path, bool rw)
 {
 	if (strcmp(path, "/") == 0)
 		return "that is everything: --fs host";
+	/* Where we put together what is shown, /run is already another. */
 	if (view_below(path, "/proc") || view_below(path, "/dev") ||
-	    strcmp(path, "/run") == 0)
+	    view_below(path, "/run"))
 		return "it is the sandbox's own";
 	/* Its owner's files would be the sandbox's: root's, there. */
 	if (rw && view->spec->synthetic && view_is_system(path))

@@ -88,6 +88,13 @@ def run(root, who, *words):
                           text=True, timeout=60)
 
 
+def command_line(pid):
+    try:
+        return open(f"/proc/{pid}/cmdline", "rb").read()
+    except OSError:  # it has ended
+        return b""
+
+
 def serving(root, who, port):
     """`serve` answers, says that it runs, and leaves a log that verifies."""
     good = True
@@ -115,8 +122,7 @@ def serving(root, who, port):
         # bwrap's only child is pid 1 inside, and that one's is ours.
         pids = descendants(serve.pid)
         for pid in pids:
-            if open(f"/proc/{pid}/cmdline", "rb").read().startswith(
-                    b"sallyport\0serve"):
+            if command_line(pid).startswith(b"sallyport\0serve"):
                 os.kill(pid, signal.SIGTERM)
         told = serve.stderr.read()
         good &= check(f"{who}: serve ends", serve.wait(30) == 0, told)
