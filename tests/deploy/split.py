@@ -409,9 +409,12 @@ def filters(machine):
 
 
 def main():
-    if len(sys.argv) < 4:   # again, on a machine of our own
+    # Again, on a machine of our own, where nothing outlives us.
+    if len(sys.argv) < 4:
         os.execvp("unshare", ["unshare", "--net", "--mount", "--propagation",
-                              "private", sys.executable, *sys.argv, "inside"])
+                              "private", "--pid", "--fork", "--kill-child",
+                              "--mount-proc", sys.executable, *sys.argv,
+                              "inside"])
     for folder in "/etc/sallyport", "/var/log/sallyport":
         os.makedirs(folder, exist_ok=True)
     top = tempfile.mkdtemp(prefix="sallyport-split-")
