@@ -145,6 +145,8 @@ struct hiding {
 	struct view *view;
 	char *reterr;
 	size_t cap;
+	char home[8][PATH_MAX]; /* canonical: those that were gone through */
+	size_t seen;
 };
 
 /* The bind at @path, or around the cwd in it, that our user asked for. */
@@ -245,12 +247,16 @@ static int hide_links(const struct hiding *h, const char *dir)
 
 static int hide_path(const struct hiding *h, const char *path)
 {
-	AUTO_FREE char *real = realpath(path, NULL);
+	AUTO_FREE char *real = NULL;
 	struct stat st;
 	int r;
 
+	/* What is not there can't be seen; that is most of the list, and a
+	 * call a directory on the way would be a start's longest part. */
+	if (stat(path, &st) == 0)
+		real = realpath(path, NULL);
 	if (!real || stat(real, &st) < 0)
-		return 0; /* what is not there can't be seen */
+		return 0;
 	r = hide(h, real, path);
 	if (r == 0 && S_ISDIR(st.st_mode) && !named(h->view, real, false))
 		r = hide_links(h, real);
@@ -268,10 +274,27 @@ static int hide_below(const struct hiding *h, const char *home, const char *rel)
 	return hide_path(h, path);
 }
 
-static int hide_home(const struct hiding *h, const char *home)
+/* Once, though HOME, the password file and /home may all name it. */
+static bool is_new(struct hiding *h, const char *home)
+{
+	char real[PATH_MAX];
+
+	if (!realpath(home, real))
+		return false;
+	for (size_t i = 0; i < h->seen; i++)
+		if (strcmp(h->home[i], real) == 0)
+			return false;
+	if (h->seen < ARRAY_SIZE(h->home))
+		memcpy(h->home[h->seen++], real, sizeof(real));
+	return true;
+}
+
+static int hide_home(struct hiding *h, const char *home)
 {
 	int r = 0;
 
+	if (!is_new(h, home))
+		return 0;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(listed); i++)
 		r = hide_below(h, home, listed[i]);
 	return r;
@@ -307,7 +330,7 @@ static int hide_variables(const struct hiding *h)
 }
 
 /* Root sees everybody's. */
-static int hide_homes(const struct hiding *h)
+static int hide_homes(struct hiding *h)
 {
 	DIR *d = opendir("/home");
 	const struct dirent *entry;
@@ -332,7 +355,7 @@ static int hide_homes(const struct hiding *h)
 
 int credentials_hide(struct view *view, char *reterr, size_t cap)
 {
-	const struct hiding h = { view, reterr, cap };
+	struct hiding h = { .view = view, .reterr = reterr, .cap = cap };
 	const struct passwd *pw = getpwuid(view->spec->uid);
 	const char *home = getenv("HOME");
 	int r = 0;

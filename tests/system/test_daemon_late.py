@@ -35,7 +35,7 @@ def test_ceiling_overtakes_a_change(case):
         d.configure(f"version: 1\ngroup: www-data\nceiling: {top}\n")
         change.start()
         # Once that is written it has been put together, without a ceiling.
-        while not any(name.startswith("bundle.new")
+        while not any(name.startswith("bundle") and name.endswith(".new")
                       for name in os.listdir(state)):
             check(not answers, answers)
             time.sleep(0.002)

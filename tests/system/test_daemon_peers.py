@@ -30,7 +30,7 @@ def test_fair_start(case):
     """One user's queue is not before everybody else."""
     with daemon(case) as d:
         waiting = []
-        for i in range(40):
+        for i in range(80):
             c = Connection(d.socket)
             c.request("POST", "/v1/sandboxes", json.dumps(
                 {"name": f"many-{i}", "policy": policy()}))
@@ -39,7 +39,7 @@ def test_fair_start(case):
             d.create("one")
         states = [s["state"] for s in
                   d.good("GET", "/v1/sandboxes")["sandboxes"]]
-        check(len(states) == 41 and states.count("starting") > 20, states)
+        check(len(states) == 81 and states.count("starting") > 20, states)
         for c in waiting:
             check(c.getresponse().status == 201, d.err())
             c.close()

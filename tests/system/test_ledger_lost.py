@@ -141,8 +141,9 @@ def test_stopped_in_the_middle(case):
             time.sleep(3)
             stopped = moved()
             time.sleep(1)
-            # What is in the kernel's buffers is not ours to hold.
-            check(stopped - before < 30 * MB and moved() == stopped,
+            # Two stretches from record to record, and what is in the kernel's
+            # buffers: they grow with the traffic, and are not ours to hold.
+            check(stopped - before < 36 * MB and moved() == stopped,
                   (way, door, before, stopped, moved()))
             os.kill(ledger, signal.SIGCONT)
             time.sleep(2)
