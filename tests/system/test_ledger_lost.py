@@ -121,6 +121,12 @@ for line in sys.stdin:
 """
 
 
+def receive_buffer():
+    """The most of it that a peer may fill."""
+    with open("/proc/sys/net/ipv4/tcp_rmem") as f:
+        return int(f.read().split()[2]) // 2
+
+
 def test_stopped_in_the_middle(case):
     """A long transfer is recorded every 10 MB: without that it stands still, and
     goes on after it."""
@@ -143,7 +149,8 @@ def test_stopped_in_the_middle(case):
             time.sleep(1)
             # Two stretches from record to record, and what is in the kernel's
             # buffers: they grow with the traffic, and are not ours to hold.
-            check(stopped - before < 36 * MB and moved() == stopped,
+            check(stopped - before < 26 * MB + receive_buffer() and
+                  moved() == stopped,
                   (way, door, before, stopped, moved()))
             os.kill(ledger, signal.SIGCONT)
             time.sleep(2)
