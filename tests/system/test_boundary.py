@@ -361,7 +361,8 @@ import time; time.sleep(1.2)
 
 
 def test_start_cost(case):
-    """At most eight times a bare namespace."""
+    """At most ten times a bare namespace. Landlock is one of them or two: what
+    it knows of a file system is let go of when that is unmounted."""
     log = case.lab.dir + "/log-cost-" + case.who
     os.mkdir(log, 0o700)
     case.mine(log)
@@ -382,7 +383,7 @@ def test_start_cost(case):
         ours_ms, bare_ms = statistics.median(ours), statistics.median(bare)
         print(f"        sallyport run -- true {ours_ms:.1f} ms, unshare -Urn "
               f"true {bare_ms:.1f} ms, ratio {ours_ms / bare_ms:.1f}")
-        if sanitized or ours_ms <= 8 * bare_ms:
+        if sanitized or ours_ms <= 10 * bare_ms:
             return
     check(False, (ours_ms, bare_ms))
 
