@@ -46,9 +46,12 @@ def sockets(pid):
 
 def state(case):
     daemon = case.daemon.process.pid
-    rules = sum(len(subprocess.run([tool, "-S"], text=True, check=True,
-                                   capture_output=True).stdout.splitlines())
-                for tool in ("iptables", "ip6tables"))
+    # Each once: an engine looks whether its jump to DOCKER-USER is there and
+    # adds it, and for two networks at a time it may do so twice.
+    rules = sum(len(set(subprocess.run(
+        [tool, "-S"], text=True, check=True,
+        capture_output=True).stdout.splitlines()))
+        for tool in ("iptables", "ip6tables"))
     return {**leftovers(), "rules": rules, "fds": fds(daemon) - sockets(daemon),
             "children": len(children(daemon)),
             "sandboxes": len(case.daemon.sandboxes()),
