@@ -27,9 +27,9 @@ static const int forwarded[] = { SIGINT,  SIGTERM, SIGHUP,
 
 void command_catch(struct command_process *command)
 {
-	sigset_t set;
+	sigset_t *set = &command->caught;
 
-	sigemptyset(&set);
+	sigemptyset(set);
 	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
 		struct sigaction was;
 
@@ -37,10 +37,10 @@ void command_catch(struct command_process *command)
 		if (sigaction(forwarded[i], NULL, &was) == 0 &&
 		    was.sa_handler == SIG_IGN)
 			continue;
-		sigaddset(&set, forwarded[i]);
+		sigaddset(set, forwarded[i]);
 	}
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	command->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	sigprocmask(SIG_BLOCK, set, NULL);
+	command->signal_fd = signalfd(-1, set, SFD_NONBLOCK | SFD_CLOEXEC);
 	signal(SIGPIPE, SIG_IGN);
 	/* We share the terminal with the command and restore it after it. */
 	signal(SIGTTOU, SIG_IGN);
@@ -173,4 +173,13 @@ void command_release(struct command_process *command)
 			event_free(all[i]);
 	}
 	close_fd(&command->signal_fd);
+}
+
+void command_uncatch(const struct command_process *command)
+{
+	const struct timespec at_once = { 0 };
+
+	while (sigtimedwait(&command->caught, NULL, &at_once) > 0)
+		;
+	sigprocmask(SIG_UNBLOCK, &command->caught, NULL);
 }

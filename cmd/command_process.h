@@ -7,6 +7,7 @@
 #ifndef CMD_COMMAND_PROCESS_H
 #define CMD_COMMAND_PROCESS_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "base/addr.h"
@@ -30,6 +31,7 @@ struct command_process {
 	struct event_base *base;
 	struct event *timer, *died, *signals;
 	int signal_fd;
+	sigset_t caught;
 };
 
 /* These die with a message (EXIT_SALLYPORT) where they can't. */
@@ -51,5 +53,9 @@ void command_attach(struct command_process *command, struct event_base *base,
 int command_wait(struct command_process *command);
 
 void command_release(struct command_process *command);
+
+/* Once there is no command any more: those that it did not live to see are
+ * dropped, and from here on one ends us as it would have before. */
+void command_uncatch(const struct command_process *command);
 
 #endif

@@ -165,8 +165,10 @@ int run_daemon(const struct options *options)
 	placed.view.bounds = &placed.options.bounds;
 	run_view_user(&placed.view, &placed.options, &placed.command.spec);
 	session_policy(&placed.options, &placed.session);
-	command_catch(&placed.command);
+	/* Until there is one, a signal ends us, and with us what the daemon
+	 * makes: one that does not answer holds nobody. */
 	create(&placed);
+	command_catch(&placed.command);
 	placed_choose_view(&placed);
 	placed_record(&placed);
 	run_end_prepare(&end, &placed);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,9 @@
 #include "cmd/summary.h"
 
 #define STATUS_NOT_FOUND 404
+
+/* An end takes half a second; who hits the keys twice means the command. */
+#define PATIENCE_MS 3000
 
 struct last_word {
 	bool said;
@@ -169,6 +173,19 @@ void run_end_prepare(struct run_end *end, struct placed *placed)
 	end->sock = pair[0];
 }
 
+/* The other process has the word, and waits for the daemon whatever becomes of
+ * us: one that does not answer holds nobody. */
+static void await_answer(int sock, const struct placed *placed)
+{
+	struct pollfd answer = { .fd = sock, .events = POLLIN };
+
+	if (poll(&answer, 1, PATIENCE_MS) == 0) {
+		log_warn("the daemon does not answer yet; an interrupt leaves "
+			 "without its word on the end");
+		command_uncatch(&placed->command);
+	}
+}
+
 bool run_end_now(struct run_end *end, const struct placed *placed, int status)
 {
 	const struct last_word word = {
@@ -178,10 +195,11 @@ bool run_end_now(struct run_end *end, const struct placed *placed, int status)
 			 : placed->command.signal  ? ENDED_SIGNAL
 						   : ENDED_EXIT,
 	};
+	ssize_t sent = send(end->sock, &word, sizeof(word), MSG_NOSIGNAL);
 	uint8_t whole = 0;
 
-	if (send(end->sock, &word, sizeof(word), MSG_NOSIGNAL) !=
-		    sizeof(word) ||
+	await_answer(end->sock, placed);
+	if (sent != sizeof(word) ||
 	    recv(end->sock, &whole, sizeof(whole), 0) != sizeof(whole))
 		log_err("what the daemon says of the end is lost");
 	close_fd(&end->sock);
