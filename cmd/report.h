@@ -19,7 +19,7 @@
 #define REPORT_EVENTS_MAX   1000
 #define REPORT_SESSIONS_MAX 4096
 
-/* Findings, policy changes, rules put back. */
+/* Findings, policy changes, rules put back, commands by `exec` and `run`. */
 struct report_event {
 	enum event_kind kind;
 	uint64_t time_ms, sequence;
@@ -66,6 +66,11 @@ int report_add_log(struct report *report, const char *path,
 /* One line of the last session added; for report_add_log(). */
 void report_line(struct report *report, struct report_session *session,
 		 const char *line, size_t len, uint64_t sequence);
+/* Copies @text and @process; counts what finds no room. */
+void report_event_add(struct report *report, const struct report_event *from,
+		      const char *text, const char *process);
+/* "finding", "policy", "ruleset", "command". */
+const char *report_event_name(enum event_kind kind);
 /* Sorts, and guesses what was meant. 0 or -ENOMEM, also of what came before. */
 int report_finish(struct report *report);
 

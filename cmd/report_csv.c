@@ -113,9 +113,7 @@ static void put_event(FILE *out, const struct report *report,
 		      const struct report_event *event)
 {
 	struct row row = {
-		.section = event->kind == EVENT_FINDING	 ? "finding"
-			   : event->kind == EVENT_POLICY ? "policy"
-							 : "ruleset",
+		.section = report_event_name(event->kind),
 		.what = report->session[event->session]->result.session,
 		.why = event->process,
 		.count = 1,

@@ -213,10 +213,7 @@ static json_t *of_events(const struct report *report)
 		const struct report_event *e = &report->event[i];
 		json_t *o = json_object();
 
-		set_text(o, "kind",
-			 e->kind == EVENT_FINDING  ? "finding"
-			 : e->kind == EVENT_POLICY ? "policy"
-						   : "ruleset");
+		set_text(o, "kind", report_event_name(e->kind));
 		set_number(o, "time_ms", e->time_ms);
 		set_text(o, "session",
 			 report->session[e->session]->result.session);

@@ -298,38 +298,24 @@ static void take_packet(const struct line *l)
 
 static void take_event(const struct line *l)
 {
-	struct report *report = l->report;
-	const json_t *evidence =
+	const json_t *by =
 		json_array_get(json_object_get(l->json, "evidences"), 0);
 	const char *text = get_text(l->json, "unmapped", "detail");
-	struct report_event *event;
 
-	if (!*text)
-		text = get_text(l->json, "message", NULL);
 	COUNT(l, findings, l->o.kind == EVENT_FINDING);
 	COUNT(l, changes, l->o.kind == EVENT_POLICY);
 	COUNT(l, restored, l->o.kind == EVENT_RULESET);
-	if (report->events == REPORT_EVENTS_MAX) {
-		report->events_left_out++;
-		return;
-	}
-	event = &report->event[report->events];
-	*event = (struct report_event){
-		.kind = l->o.kind,
-		.time_ms = l->o.time_ms,
-		.sequence = l->sequence,
-		.session = (uint32_t)report->sessions - 1,
-		.pid = (uint32_t)get_number(evidence, "process", "pid"),
-		.text = strndup(text, REPORT_HOST_MAX),
-		.process = strndup(get_text(evidence, "process", "name"), 64)
-	};
-	if (event->text && event->process) {
-		report->events++;
-		return;
-	}
-	free(event->text);
-	free(event->process);
-	report->no_memory = true;
+	report_event_add(
+		l->report,
+		&(struct report_event){
+			.kind = l->o.kind,
+			.time_ms = l->o.time_ms,
+			.sequence = l->sequence,
+			.session = (uint32_t)l->report->sessions - 1,
+			.pid = (uint32_t)get_number(by, "process", "pid"),
+		},
+		*text ? text : get_text(l->json, "message", NULL),
+		get_text(by, "process", "name"));
 }
 
 static void keep(struct report *report, char **to, const char *text)
@@ -398,6 +384,7 @@ static void take(struct line *l)
 	case EVENT_FINDING:
 	case EVENT_POLICY:
 	case EVENT_RULESET:
+	case EVENT_EXEC:
 		take_event(l);
 		break;
 	default:

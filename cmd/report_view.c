@@ -154,9 +154,9 @@ CELL(event_time)
 }
 CELL(event_what)
 {
-	cell_put(buf, EVENT.kind == EVENT_FINDING  ? "finding"
-		      : EVENT.kind == EVENT_POLICY ? "policy"
-						   : "rules put back");
+	cell_put(buf, EVENT.kind == EVENT_RULESET
+			      ? "rules put back"
+			      : report_event_name(EVENT.kind));
 }
 CELL(event_text)
 {

@@ -284,6 +284,26 @@ static void test_events_have_a_bound(void **state)
 	report_free(m.report);
 }
 
+/* A user's commands leave room for what speaks against him. */
+static void test_commands_leave_room(void **state)
+{
+	struct audit_event event = event_of(EVENT_EXEC, REASON_RULE);
+	struct made m;
+
+	(void)state;
+	begin(&m);
+	event.detail = "uid 1000: true";
+	for (unsigned i = 0; i < REPORT_EVENTS_MAX; i++)
+		add(&m, event);
+	assert_int_equal(m.report->events, REPORT_EVENTS_MAX / 2);
+	assert_string_equal(m.report->event[0].text, "uid 1000: true");
+	event = event_of(EVENT_FINDING, REASON_RULE);
+	event.detail = "found";
+	add(&m, event);
+	assert_int_equal(m.report->events, REPORT_EVENTS_MAX / 2 + 1);
+	report_free(m.report);
+}
+
 /* --- guesses ------------------------------------------------------------- */
 
 static void test_guesses(void **state)
@@ -338,6 +358,7 @@ int main(void)
 		cmocka_unit_test(test_tunnel),
 		cmocka_unit_test(test_ordinary_names_are_no_tunnel),
 		cmocka_unit_test(test_events_have_a_bound),
+		cmocka_unit_test(test_commands_leave_room),
 		cmocka_unit_test(test_guesses),
 	};
 

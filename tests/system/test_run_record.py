@@ -52,6 +52,9 @@ def test_commands_are_in_the_log(case):
         check(out.returncode == 0, out)
         shown = w.call("log", log).stdout
         check("exec" in shown and "echo it ran" in shown, shown)
+        report = json.loads(w.call("report", "--format", "json", log).stdout)
+        told = [e["text"] for e in report["events"] if e["kind"] == "command"]
+        check(len(told) == 3 and "echo it ran" in told[0], report["events"])
 
 
 def foreign(w, name, what, body):
