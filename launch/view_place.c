@@ -25,8 +25,9 @@
 #include "launch/view.h"
 
 /* Inside, /run is private: what we put there is not seen. */
-#define PLACE	  "/run"
-#define PLACE_DEV PLACE "/dev"
+#define PLACE	   "/run"
+#define PLACE_DEV  PLACE "/dev"
+#define PLACE_MASK PLACE "/mask"
 
 static int enter(void)
 {
@@ -114,16 +115,28 @@ static void place_files(struct view *view)
 	view_names_free(&names);
 }
 
-static void place_masks(struct view *view)
+static bool place_mask(const struct view_mask *mask)
 {
 	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_RDONLY;
+
+	if (mask->dir)
+		return mount("none", mask->path, "tmpfs", flags, "mode=0555") ==
+		       0;
+	return mount(PLACE_MASK, mask->path, NULL, MS_BIND, NULL) == 0;
+}
+
+/* What is gone by now, as sockets come and go, is no error: bubblewrap would
+ * fail to make it. */
+static void place_masks(struct view *view)
+{
+	AUTO_FD int fd = open(PLACE_MASK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			      0000);
 
 	for (size_t i = 0; i < view->masks; i++) {
 		struct view_mask *mask = &view->mask[i];
 
-		if (mask->dir && shows(view, mask->path))
-			mask->staged = mount("none", mask->path, "tmpfs", flags,
-					     "mode=0555") == 0;
+		if (shows(view, mask->path))
+			mask->staged = place_mask(mask) || errno == ENOENT;
 	}
 }
 

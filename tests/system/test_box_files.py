@@ -3,7 +3,9 @@
 inherits. What it must not reach is tried from inside."""
 import os
 import re
+import socket
 import subprocess
+import threading
 
 from box_lab import box, ground, make, receipt
 from harness import USER, check, silent
@@ -341,3 +343,31 @@ def test_lists_of_the_manual(case):
 
 def test_no_packet_left(case):
     silent(case)
+
+
+def test_sockets_that_come_and_go(case):
+    """What is gone before it can be hidden does not fail a start."""
+    top = ground(case, "flicker")
+    work = make(case, f"{top}/work")
+    done = threading.Event()
+
+    def flicker():
+        for n in range(1 << 30):
+            path = f"{top}/{n % 7}.sock"
+            with socket.socket(socket.AF_UNIX) as s:
+                s.bind(path)
+                s.listen(1)
+                done.wait(0.002)
+                os.unlink(path)
+            if done.is_set():
+                return
+    thread = threading.Thread(target=flicker)
+    thread.start()
+    try:
+        for _ in range(20):
+            run = box(case, work, "true", args=args_for(case),
+                      env={"HOME": top})
+            check(run.status == 0, run)
+    finally:
+        done.set()
+        thread.join()
