@@ -3,7 +3,8 @@
  * daemon_work.c - a queue, a few threads, and an eventfd that wakes the loop.
  *
  * Long ones are done one at a time, so that whoever sends much waits for
- * himself, and a thread is left for the others.
+ * himself, and a thread is left for the others. Who sends many has no thread
+ * that somebody with fewer under way waits for: the disk may be slow.
  */
 #include "cmd/daemon_work.h"
 
@@ -11,6 +12,7 @@
 #include <event2/event.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -51,13 +53,29 @@ static bool has_to_wait(const struct workers *w, const struct work *work)
 	return false;
 }
 
+/* The first of those whose user has the fewest running: nobody is behind all
+ * of somebody else's. */
 static struct work *next_work(const struct workers *w)
 {
-	struct work *work = w->queue;
+	uid_t busy[THREADS];
+	size_t n = 0, least = SIZE_MAX;
+	struct work *ret = NULL;
 
-	while (work && (work->running || has_to_wait(w, work)))
-		work = work->next;
-	return work;
+	for (struct work *work = w->queue; work && n < THREADS;
+	     work = work->next)
+		if (work->running)
+			busy[n++] = work->uid;
+	for (struct work *work = w->queue; work && least; work = work->next) {
+		size_t own = 0;
+
+		for (size_t i = 0; i < n; i++)
+			own += busy[i] == work->uid;
+		if (work->running || own >= least || has_to_wait(w, work))
+			continue;
+		ret = work;
+		least = own;
+	}
+	return ret;
 }
 
 static void finish(struct workers *w, struct work *work)

@@ -2,6 +2,7 @@
 """Sandboxes on ground that is not /tmp, which is private in a sandbox and would
 hide most mistakes."""
 import base64
+import contextlib
 import json
 import os
 import signal
@@ -106,7 +107,7 @@ def marked(mark):
     return found
 
 
-def gone(mark, seconds=3):
+def gone(mark, seconds=20):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if not marked(mark):
@@ -115,12 +116,17 @@ def gone(mark, seconds=3):
     return marked(mark)
 
 
-def tool(pid):
+def words(pid):
+    """Its arguments; none if it is over."""
     try:
         with open(f"/proc/{pid}/cmdline") as f:
-            return f.read().startswith("strace")
+            return f.read().split("\0")[:-1]
     except OSError:
-        return True
+        return []
+
+
+def tool(pid):
+    return words(pid)[:1] in ([], ["strace"])
 
 
 def ended(mark):
@@ -128,9 +134,9 @@ def ended(mark):
     left = [pid for pid in gone(mark) if not tool(pid)]
     said = []
     for pid in left:
-        with open(f"/proc/{pid}/cmdline") as f:
-            said.append(f"{pid}: " + f.read().replace("\0", " "))
-        os.kill(pid, signal.SIGKILL)
+        said.append(f"{pid}: " + " ".join(words(pid)))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     return said
 
 

@@ -5,7 +5,7 @@ import json
 import subprocess
 import time
 
-from harness import check, Run
+from harness import check, so_far
 from policy_rows import write_policy
 
 # Holds a connection by each door, then says when which of them ended, and what
@@ -166,9 +166,9 @@ class Session:
         return began, time.time()
 
     def records(self):
-        return Run(subprocess.CompletedProcess([], 0, "", ""), self.log).records
+        return so_far(self.log)
 
-    def reasons(self, port, wait=2):
+    def reasons(self, port, wait=20):
         """Not of a last packet that is still under way. What is cut is seen at
         once; the line that says so may come a moment later."""
         until = time.time() + wait
@@ -181,9 +181,16 @@ class Session:
             time.sleep(0.02)
 
     def dropped(self, host, port):
-        return {r["status_code"] for r in self.records() if event(r) == "packet"
-                and r["dst_endpoint"].get("hostname") == host
-                and r["dst_endpoint"].get("port") == port}
+        """The kernel tells of a packet when it has the time."""
+        end = time.monotonic() + 20
+        while True:
+            words = {r["status_code"] for r in self.records()
+                     if event(r) == "packet"
+                     and r["dst_endpoint"].get("hostname") == host
+                     and r["dst_endpoint"].get("port") == port}
+            if words or time.monotonic() > end:
+                return words
+            time.sleep(0.02)
 
 
 @contextlib.contextmanager

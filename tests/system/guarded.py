@@ -8,6 +8,7 @@ import os
 import subprocess
 import time
 
+from harness import so_far
 from lab import EVIL, sh
 
 USER = 33
@@ -143,8 +144,7 @@ class Guard:
     # -- asking -------------------------------------------------------------
 
     def records(self):
-        with open(self.log + "/audit.jsonl") as f:
-            return [json.loads(line) for line in f]
+        return so_far(self.log)
 
     def verified(self, held="held"):
         """The receipt, after the end."""
@@ -257,7 +257,7 @@ def tables():
     return nft("list", "tables").split("\n")[:-1]
 
 
-def gone(pid, seconds=10):
+def gone(pid, seconds=30):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if not alive(pid):

@@ -2,9 +2,12 @@
 """Runs the product in the lab, as root or as an ordinary user, and collects
 what it did. A suite is a module test_*.py whose functions named test_* take a
 Case."""
+import functools
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +18,36 @@ from lab import Lab, TOP
 USER = 33  # www-data: ssh wants a name for the uid
 PROXY_VARIABLES = [name for base in ("http_proxy", "https_proxy", "all_proxy")
                    for name in (base, base.upper())]
+
+
+def so_far(log):
+    """The records of a log that is being written: its last line may not be
+    whole yet."""
+    with open(log + "/audit.jsonl") as f:
+        return [json.loads(line) for line in f if line.endswith("\n")]
+
+
+class Late(Exception):
+    """Not within the time that the product promises."""
+
+
+def prompt(test, rounds=5):
+    """Once in so many rounds: what the machine does beside it only ever adds."""
+    @functools.wraps(test)
+    def repeated(*args):
+        for left in reversed(range(rounds)):
+            try:
+                return test(*args)
+            except Late:
+                if not left:
+                    raise
+    return repeated
+
+
+def within(seconds, took, *what):
+    """A promise of the product: a test of it is @prompt."""
+    if took >= seconds:
+        raise Late((took, *what))
 
 
 class Run:
@@ -108,7 +141,7 @@ class Case:
 
     def child(self, process, role):
         """The pid of our gate or ledger."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + 30
         while time.monotonic() < end:
             for pid in descendants(process.pid):
                 try:
@@ -119,6 +152,16 @@ class Case:
                     continue
             time.sleep(0.02)
         raise AssertionError(f"no {role} below {process.pid}")
+
+    def kill(self, process, role):
+        """So that the next one that is found is another one."""
+        pid = self.child(process, role)
+        over = os.pidfd_open(pid)
+        os.kill(pid, signal.SIGKILL)
+        try:
+            check(select.select([over], [], [], 30)[0], (role, pid))
+        finally:
+            os.close(over)
 
 
 def descendants(pid):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sandbox that does what it is told while its policy changes."""
-import json
 import os
 import re
 import socket
 import subprocess
 import time
 
-from harness import check
+from harness import check, so_far
 
 # Does what the test says, line by line, inside the sandbox.
 DRIVER = r"""
@@ -142,13 +141,12 @@ class Session:
         return out
 
     def records(self):
-        with open(self.log + "/audit.jsonl") as f:
-            return [json.loads(line) for line in f]
+        return so_far(self.log)
 
     def gate(self):
         return self.case.child(self.process, "gate")
 
-    def until(self, condition, seconds=5):
+    def until(self, condition, seconds=30):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if condition(self.records()):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sallyport run` where there is a daemon."""
 import contextlib
-import json
 import os
 import shutil
 import subprocess
 
 from daemon_lab import Daemon
-from harness import check, silent
+from harness import check, silent, so_far
 
 CONFIG = "version: 1\ngroup: www-data\n"
 BY_DAEMON = "it was the daemon's, sandbox "
@@ -85,8 +84,7 @@ def world(case, config=CONFIG):
 
 
 def records(path):
-    with open(path + "/audit.jsonl") as f:
-        return [json.loads(line) for line in f]
+    return so_far(path)
 
 
 def log_of(out):

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from evidence_lab import (ASK, checkpoints, folder, leaf, lines, mode, parts,
-                          policy, read, receipt, root, sallyport, whole)
+                          policy, read, receipt, root, sallyport, signed, whole)
 from harness import check, USER
 
 FILES = ["audit.jsonl", "checkpoints", "receipt.dsse.json", "session.vkey"]
@@ -90,7 +90,7 @@ def test_earlier(case):
                                cwd=case.work, env=case.env(), stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     check(process.stdout.readline() == "go\n")
-    time.sleep(0.5)  # a checkpoint
+    case.lab.wait(lambda: signed(first.log), "a checkpoint")
     process.kill()
     process.wait()
     # What a crash of the machine might leave of a checkpoint.
@@ -112,14 +112,14 @@ def test_earlier(case):
 
 def test_one_at_a_time(case):
     """A directory with a live session is not touched."""
-    process, log = case.start("sh", "-c", "echo go; sleep 4")
+    process, log = case.start("sh", "-c", "echo go; read x", stdin=subprocess.PIPE)
     check(process.stdout.readline() == "go\n")
     before = sorted(os.listdir(log))
     run = sallyport(case, "run", "--log", log, "--", "true")
     check(run.returncode == 125 and "another session writes its log there" in run.stderr
           and "--log DIR" in run.stderr, run)
     check(sorted(os.listdir(log)) == before, os.listdir(log))
-    process.communicate(timeout=20)
+    process.communicate("\n", timeout=60)
     check(process.returncode == 0)
     whole(case, log)
 
@@ -250,11 +250,11 @@ def test_serve(case):
 
 def test_ledger_killed(case):
     """No receipt, and what there is holds."""
-    process, log = case.start("sh", "-c", "echo go; sleep 30")
+    process, log = case.start("sh", "-c", "echo go; sleep 60")
     check(process.stdout.readline() == "go\n")
-    time.sleep(0.5)
+    case.lab.wait(lambda: signed(log), "a checkpoint")
     os.kill(case.child(process, "ledger"), signal.SIGKILL)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     check(process.returncode == 125 and "receipt: none" in err, err)
     check(sorted(os.listdir(log)) == ["audit.jsonl", "checkpoints", "session.vkey"],
           os.listdir(log))
@@ -277,12 +277,12 @@ def test_reload_is_for_the_next(case):
             f.write("version: 1\n" + text)
         case.mine(path)
     write("log: { sign: batch }\n")
-    process, log = case.start("sh", "-c", "echo go; sleep 2; exit 0",
-                              args=("--policy", path), allow=())
+    process, log = case.start("sh", "-c", "echo go; read x; exit 0", allow=(),
+                              args=("--policy", path), stdin=subprocess.PIPE)
     check(process.stdout.readline() == "go\n")
     write("log: { sign: every, rotate: 64 KiB }\n")
     run = sallyport(case, "reload", log)
     check(run.returncode == 0, run)
-    process.communicate(timeout=20)
+    process.communicate("\n", timeout=60)
     _, said = whole(case, log)
     check(said["log"]["sign"] == "batch" and len(said["policy"]["changes"]) == 1, said)

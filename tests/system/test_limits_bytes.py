@@ -183,8 +183,7 @@ for i in range(20):
 print("total", total, get("/big"))
 """, allow=(), args=policy(case, text), stdin=subprocess.PIPE)
     check(process.stdout.readline() == "half\n")
-    os.kill(case.child(process, "gate"), signal.SIGKILL)
-    time.sleep(0.2)
+    case.kill(process, "gate")
     out, err = process.communicate("go\n", timeout=90)
     words = out.split()
     check(words[0] == "total" and 8 * MB < int(words[1]) <= 20 * MB

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from change_lab import ALL, DIRECT, HOLD, rules, sandbox, Session
-from harness import check
+from harness import check, prompt, within
 from policy_rows import packets, serving, write_policy
 from policy_world import WEB, world
 
@@ -40,8 +40,7 @@ def revoked(case, session, ways, text, why, before=lambda: None):
     _, done = session.reload(text)
     got = session.tell(until=done + 1.2)
     for key in doomed:
-        took = got["ended"].get(key, 1e12) - done
-        check(took < 1, f"R3 {key}: ended {took:.1f} s after the reload")
+        within(1, got["ended"].get(key, 1e12) - done, f"R3 {key}")
     check(not set(kept) & set(got["ended"]), f"R3: what is allowed ended: {got}")
     for key in doomed:
         words = session.reasons(got["held"][key])
@@ -68,16 +67,19 @@ def revoked(case, session, ways, text, why, before=lambda: None):
     check(set(got["hold"].values()) == {"ok"}, got)
 
 
+@prompt
 def test_a_rule_is_removed(case):
     with sandbox(case, rules("allowed", "other")) as session:
         revoked(case, session, ALL, rules("other"), "not_in_policy")
 
 
+@prompt
 def test_a_rule_is_removed_under_serve(case):
     with gate(case, rules("allowed", "other")) as session:
         revoked(case, session, (*DIRECT, "tunnel"), rules("other"), "not_in_policy")
 
 
+@prompt
 def test_a_rule_is_removed_from_a_shared_address(case):
     """With real answers both names have the same one."""
     text = "dns: {answers: real}\n"
@@ -86,12 +88,14 @@ def test_a_rule_is_removed_from_a_shared_address(case):
                 "not_in_policy")
 
 
+@prompt
 def test_a_denial_is_added(case):
     with sandbox(case, rules("allowed", "other")) as session:
         revoked(case, session, ALL, rules("allowed", "other") +
                 "deny: [allowed.test]\n", "deny_rule")
 
 
+@prompt
 def test_a_listed_denial_is_added(case):
     """The policy's text stays; the list that it names changes."""
     path = f"{case.lab.dir}/list-{case.who}"
@@ -105,6 +109,7 @@ def test_a_listed_denial_is_added(case):
         revoked(case, session, ALL, text, "deny_rule", change)
 
 
+@prompt
 def test_ports_and_doors_are_narrowed(case):
     """What no longer fits ends, what does stays."""
     with sandbox(case, rules("allowed")) as session:
@@ -113,37 +118,48 @@ def test_ports_and_doors_are_narrowed(case):
         _, done = session.reload("allow: [{host: allowed.test, ports: [443], "
                                  "doors: [proxy]}]\n")
         got = session.tell(until=done + 1)
+        doomed = {"sni", "raw", "tunnel", "absolute", "host"}
+        for key in keys:
+            if key.split()[0] in doomed:
+                within(1, got["ended"].get(key, 1e12) - done, key)
         ended = {key.split()[0] for key in got["ended"]}
-        check(ended == {"sni", "raw", "tunnel", "absolute", "host"}, ended)
-        check(all(t - done < 1 for t in got["ended"].values()), got)
+        check(ended == doomed, ended)
 
 
+@prompt
 def test_expiry(case):
     """A rule that expires is a rule removed, without anybody asking."""
-    at = int(time.time()) + 3
+    at = int(time.time()) + 4
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
     text = rules("other") + "  - { host: allowed.test, ports: [443, 80, 7000], " \
         f"expires: {when} }}\n"
     with sandbox(case, text) as session:
         keys = [f"{door} allowed.test" for door in ALL]
         got = session.tell(hold=keys + ["connect other.test"])
+        within(at, time.time(), "too slow to tell")
         check(set(got["hold"].values()) == {"ok"} and not got["ended"], got)
-        check(time.time() < at - 0.2, "too slow to tell")
         got = session.tell(until=at + 1.2)
         for key in keys:
             took = got["ended"].get(key, 1e12) - at
-            check(-0.1 < took < 1, f"{key}: ended {took:.1f} s after its time")
+            check(took > -0.1, f"{key}: ended {took:.1f} s after its time")
+            within(1, took, key)
             check(session.reasons(got["held"][key]) in (["policy_revoked"],
                   ["expired"]), session.reasons(got["held"][key]))
         check("connect other.test" not in got["ended"], got)
-        got = session.tell(hold=keys[:2] + keys[5:], dns=["allowed.test"])
+        got = session.tell(hold=keys[:2] + keys[6:], dns=["allowed.test"])
         check(got["hold"]["connect allowed.test"] == "403 expired"
               and got["hold"]["socks allowed.test"] == "socks 2"
-              and got["hold"]["raw allowed.test"] == "ConnectionRefusedError"
               and got["dns"]["allowed.test"].startswith("3 0"), got)
+        # By the gate at once, by the kernel a little later.
+        raw = keys[5:6]
+        end = time.monotonic() + 20
+        while session.tell(hold=raw)["hold"][raw[0]] != "ConnectionRefusedError":
+            check(time.monotonic() < end, "the kernel lets it through")
+            time.sleep(0.05)
         check(session.dropped("allowed.test", 7000) == {"expired"})
 
 
+@prompt
 def test_a_websocket_is_cut(case):
     """Also where it was a request that opened it."""
     world(case)
@@ -168,7 +184,7 @@ print(time.time(), flush=True)
     _, done = session.reload("allow: [other.test]\n")
     ended = float(process.stdout.readline())
     process.communicate(timeout=20)
-    check(ended - done < 1, f"R3: {ended - done}")
+    within(1, ended - done, "R3")
     check(any(r.get("status_code") == "policy_revoked"
               and r.get("dst_endpoint", {}).get("ip") == WEB
               for r in session.records()), session.records())

@@ -71,7 +71,7 @@ def test_what_still_fits(case):
                 continue
             _, done = session.reload(after)
             got = session.tell(until=done + (1 if want else 0.3))
-            words = session.reasons(port, 2 if want else 0)
+            words = session.reasons(port, 20 if want else 0)
             if bool(got["ended"]) != bool(want) or words != ([want] if want else []):
                 faults.append(f"{row}: wanted {want}, ended {got['ended']}, {words}")
             session.tell(drop=True)

@@ -68,6 +68,8 @@ def records(log, **want):
     found = []
     with open(log + "/audit.jsonl") as f:
         for line in f:
+            if not line.endswith("\n"):
+                break  # it is being written
             r = json.loads(line)
             if all(r["unmapped"].get(k) == v for k, v in want.items()):
                 found.append(r)
@@ -118,13 +120,11 @@ def test_many(case):
 
 def test_loopback_inside_is_its_own(case):
     with served(case, at="127.0.0.1") as (_, log, port):
-        began = time.monotonic()
         try:
             ask(port)
             check(False)
         except ConnectionResetError:
             pass
-        check(time.monotonic() - began < 5)
     dials = published(log, "flow_dial")
     check([r["status_code"] for r in dials] == ["connect_failed"], dials)
 
@@ -219,7 +219,7 @@ def test_gate_killed(case):
     with served(case) as (process, log, port):
         check(ask(port) == 5)
         os.kill(case.child(process, "gate"), signal.SIGKILL)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 30
         got = 0
         while got != 5 and time.monotonic() < end:
             try:
@@ -239,7 +239,7 @@ def test_limits(case):
         idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(4)]
         for s in idle:
             s.sendall(b"1")
-        time.sleep(0.5)
+        case.lab.wait(lambda: len(published(log, "flow_open")) == 4, "flows")
         try:
             ask(port)
             check(False)
@@ -247,7 +247,7 @@ def test_limits(case):
             pass
         for s in idle:
             s.close()
-        time.sleep(0.5)
+        case.lab.wait(lambda: len(published(log, "flow_close")) == 4, "ends")
         check(ask(port) == 5)
     refused = [r for r in published(log, "flow_open") if r["action_id"] == 2]
     check([r["status_code"] for r in refused] == ["limit_connections"], refused)
