@@ -40,6 +40,8 @@ struct guard_state {
 int guard_lock(void);
 /* 0, -ENOENT, -EBADMSG or -errno. */
 int guard_state_read(struct guard_state *ret);
+/* The same from its text. */
+int guard_state_parse(const char *text, size_t len, struct guard_state *ret);
 int guard_state_write(const struct guard_state *state);
 void guard_state_forget(void);
 /* Where a guard in the background writes what it has to say. @buf: PATH_MAX. */

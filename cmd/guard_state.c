@@ -195,6 +195,25 @@ static bool take_spec(const json_t *root, struct guard_spec *spec)
 	       take_port(root, "nflog", &spec->nflog_group);
 }
 
+int guard_state_parse(const char *text, size_t len, struct guard_state *ret)
+{
+	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	const json_t *pid = json_object_get(root, "pid");
+	bool good;
+
+	*ret = (struct guard_state){ 0 };
+	good = json_is_integer(pid) &&
+	       take_text(root, "session", ret->session, sizeof(ret->session)) &&
+	       take_text(root, "dir", ret->dir, sizeof(ret->dir)) &&
+	       take_text(root, "policy", ret->policy, sizeof(ret->policy)) &&
+	       take_text(root, "proxy", ret->proxy, sizeof(ret->proxy)) &&
+	       take_text(root, "ruleset", ret->ruleset, sizeof(ret->ruleset)) &&
+	       take_spec(root, &ret->spec);
+	ret->pid = (pid_t)json_integer_value(pid);
+	json_decref(root);
+	return good ? 0 : -EBADMSG;
+}
+
 int guard_state_read(struct guard_state *ret)
 {
 	char path[PATH_MAX], buf[STATE_MAX];
@@ -207,21 +226,5 @@ int guard_state_read(struct guard_state *ret)
 	if (fd < 0)
 		return -errno;
 	ssize_t n = read(fd, buf, sizeof(buf));
-	if (n < 0)
-		return -errno;
-	json_t *root = json_loadb(buf, (size_t)n, JSON_REJECT_DUPLICATES, NULL);
-	const json_t *pid = json_object_get(root, "pid");
-	bool good =
-		json_is_integer(pid) &&
-		take_text(root, "session", ret->session,
-			  sizeof(ret->session)) &&
-		take_text(root, "dir", ret->dir, sizeof(ret->dir)) &&
-		take_text(root, "policy", ret->policy, sizeof(ret->policy)) &&
-		take_text(root, "proxy", ret->proxy, sizeof(ret->proxy)) &&
-		take_text(root, "ruleset", ret->ruleset,
-			  sizeof(ret->ruleset)) &&
-		take_spec(root, &ret->spec);
-	ret->pid = (pid_t)json_integer_value(pid);
-	json_decref(root);
-	return good ? 0 : -EBADMSG;
+	return n < 0 ? -errno : guard_state_parse(buf, (size_t)n, ret);
 }

@@ -92,7 +92,7 @@ enum prove_seen {
 
 /* A record that there must be. All that is set must fit. */
 struct prove_trace {
-	bool set;
+	uint8_t set; /* not 0; no bool, as anything may be written to it */
 	struct ip ip;
 	uint16_t port;
 	char host[HOST_MAX + 1];

@@ -285,7 +285,7 @@ static void clean(struct prove_sheet *sheet)
 		if (r->trace.ip.len != 4 && r->trace.ip.len != 16)
 			r->trace.ip = (struct ip){ 0 };
 		for (char *c = r->detail; *c; c++)
-			if (*c < 0x20 || *c == 0x7f)
+			if (*c < ' ' || *c > '~')
 				*c = '?';
 	}
 }

@@ -42,13 +42,20 @@ static void add_all(struct msg_gate_servers *ret,
 		add(ret, &more->server[i]);
 }
 
+void upstream_read(FILE *file, struct msg_gate_servers *ret)
+{
+	AUTO_FREE char *line = NULL;
+	size_t cap = 0;
+
+	while (file && getline(&line, &cap, file) >= 0)
+		add_server(ret, line);
+}
+
 static void read_system(struct msg_gate_servers *ret)
 {
-	char line[512];
 	AUTO_FILE FILE *file = fopen(RESOLV_CONF, "re");
 
-	while (file && fgets(line, sizeof(line), file))
-		add_server(ret, line);
+	upstream_read(file, ret);
 }
 
 static void replace(const struct upstream_instead *instead,

@@ -6,6 +6,8 @@
 #ifndef CMD_UPSTREAM_H
 #define CMD_UPSTREAM_H
 
+#include <stdio.h>
+
 #include "cmd/privsep.h"
 
 /* What is asked instead of the servers that would be. */
@@ -19,6 +21,10 @@ struct upstream_instead {
 void upstream_servers(const struct policy *policy,
 		      const struct upstream_instead *instead,
 		      struct msg_gate_servers *ret);
+
+/* Those that a file like /etc/resolv.conf has, behind those of @ret. NULL:
+ * there is no file. */
+void upstream_read(FILE *file, struct msg_gate_servers *ret);
 
 /* Addresses and on-link prefixes of this namespace. 0 or -errno. */
 int upstream_prefixes(struct msg_gate_uplink *ret);

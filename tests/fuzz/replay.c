@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * replay.c - runs a fuzzer over its seeds, as an ordinary test.
+ * replay.c - runs a fuzzer over its seeds, as an ordinary test. Where it is
+ * linked with libFuzzer, the arguments of that (-runs=0 ...) have it fuzz.
  *
  * Each seed is also cut at every length up to TRUNCATE_MAX: that is what
  * arrives byte by byte from a slow sandbox. Each input is a heap block of its
@@ -21,6 +22,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 __attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
+#ifdef REPLAY_FUZZES
+int LLVMFuzzerRunDriver(int *argc, char ***argv,
+			int (*one)(const uint8_t *data, size_t size));
+#endif
 
 static void try_input(const uint8_t *data, size_t size)
 {
@@ -76,6 +81,11 @@ static int replay_all(const char *path)
 
 int main(int argc, char **argv)
 {
+#ifdef REPLAY_FUZZES
+	if (argc > 1 && argv[1][0] == '-')
+		return LLVMFuzzerRunDriver(&argc, &argv,
+					   LLVMFuzzerTestOneInput);
+#endif
 	if (LLVMFuzzerInitialize)
 		LLVMFuzzerInitialize(&argc, &argv);
 	if (argc != 2) {
