@@ -25,8 +25,10 @@
 #include "launch/view.h"
 
 /* Inside, /run is private: what we put there is not seen. */
-#define PLACE	  "/run"
-#define PLACE_DEV PLACE "/dev"
+#define PLACE	   "/run"
+#define PLACE_DEV  PLACE "/dev"
+#define PLACE_HOME PLACE "/home"
+#define MASK_FLAGS (MS_NOSUID | MS_NODEV | MS_RDONLY)
 
 static int enter(void)
 {
@@ -40,18 +42,25 @@ static int enter(void)
 
 /* --- files and masks ----------------------------------------------------- */
 
+/* Nothing is put over what bubblewrap will mount later. */
+static bool holds_mount_of_view(const struct view *view, const char *path)
+{
+	for (size_t i = 0; i < view->binds; i++)
+		if (view_below(view->bind[i].path, path))
+			return true;
+	for (size_t i = 0; i < view->trees; i++)
+		if (view_below(view->tree[i], path))
+			return true;
+	return false;
+}
+
 /* Will what is mounted at @path be seen at @path? */
 static bool shows(const struct view *view, const char *path)
 {
 	const struct view_bind *bind = view_bind_of(view, path);
 
-	/* Nothing is put over what bubblewrap will mount later. */
-	for (size_t i = 0; i < view->binds; i++)
-		if (view_below(view->bind[i].path, path))
-			return false;
-	for (size_t i = 0; i < view->trees; i++)
-		if (view_below(view->tree[i], path))
-			return false;
+	if (holds_mount_of_view(view, path))
+		return false;
 	return (!bind || strcmp(bind->path, "/") == 0) &&
 	       !view_in_tree(view, path);
 }
@@ -114,16 +123,35 @@ static void place_files(struct view *view)
 	view_names_free(&names);
 }
 
+/* In a home that is an overlay they are put there: it is nobody else's, and so
+ * needs no pins. */
+static bool mask_home(const struct view *view, const char *path)
+{
+	const struct view_bind *bind = view_bind_of(view, path);
+	AUTO_FREE char *at = NULL;
+
+	if (!bind || !bind->overlay || holds_mount_of_view(view, path))
+		return false;
+	if (asprintf(&at, "%s%s", bind->source, path + strlen(bind->path)) <
+	    0) {
+		at = NULL;
+		return false;
+	}
+	return mount("none", at, "tmpfs", MASK_FLAGS, "mode=0555") == 0;
+}
+
 static void place_masks(struct view *view)
 {
-	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_RDONLY;
-
 	for (size_t i = 0; i < view->masks; i++) {
 		struct view_mask *mask = &view->mask[i];
 
-		if (mask->dir && shows(view, mask->path))
-			mask->staged = mount("none", mask->path, "tmpfs", flags,
-					     "mode=0555") == 0;
+		if (!mask->dir)
+			continue;
+		if (shows(view, mask->path))
+			mask->staged = mount("none", mask->path, "tmpfs",
+					     MASK_FLAGS, "mode=0555") == 0;
+		else
+			mask->staged = mask_home(view, mask->path);
 	}
 }
 
@@ -229,6 +257,17 @@ static int reopen(const struct view_bind *bind)
 	return steal_fd(&fd);
 }
 
+static int place_home(struct view_bind *home, int fd)
+{
+	int r = view_place_home(home, fd, PLACE_HOME);
+
+	if (r < 0)
+		return r;
+	free(home->source);
+	home->source = strdup(PLACE_HOME);
+	return home->source ? 0 : -ENOMEM;
+}
+
 /* Its owner's files shown as the sandbox's, if @mapped. */
 static int place_bind(struct view *view, size_t number, bool mapped)
 {
@@ -240,6 +279,8 @@ static int place_bind(struct view *view, size_t number, bool mapped)
 
 	if (fd < 0)
 		return fd;
+	if (bind->overlay)
+		return place_home(bind, fd);
 	if (mapped) {
 		userns = userns_make(bind->owner, spec->uid, bind->group,
 				     spec->gid);
@@ -302,6 +343,8 @@ static int place_binds(struct view *view)
 		r = place_bind(view, i, mapped);
 		if (r < 0 && mapped && r != -ESTALE)
 			give_up(view, i);
+		else if (r < 0 && bind->overlay && r != -ESTALE)
+			drop_bind(view, i);
 		else if (r < 0)
 			return r;
 		else
