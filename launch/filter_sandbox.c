@@ -29,8 +29,9 @@
 
 /* What a sandboxed command is refused, with EPERM. */
 static const char *const refused[] = {
-	/* other processes */
-	"ptrace",
+	/* other processes; not ptrace(2), for a debugger and its children:
+	 * there is nobody else in this pid namespace but init, which is not
+	 * dumpable, and calls are filtered after a tracer changed them */
 	"process_vm_readv",
 	"process_vm_writev",
 	"pidfd_getfd",

@@ -42,7 +42,7 @@ bool isolate_has_own_root(void);
 int isolate_self(const struct isolate_spec *spec, const char **reterr);
 
 /* The seccomp program for sandboxed commands, as BPF in a memfd for bwrap
- * --seccomp: no ptrace or process_vm_*, TIOCSTI, TIOCLINUX, kernel keyrings,
+ * --seccomp: no process_vm_*, TIOCSTI, TIOCLINUX, kernel keyrings,
  * module and bpf loading, ... Returns the fd or -errno. */
 int isolate_sandbox_filter(void);
 

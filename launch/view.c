@@ -130,13 +130,14 @@ static int plan_home(struct view *view)
 	return spec->synthetic && view->home ? add_tree(view, view->home) : 0;
 }
 
+static uid_t owner_inside(const struct process_spec *spec)
+{
+	return spec->as_root ? spec->uid : geteuid();
+}
+
 static bool is_ours(const struct view *view, uid_t owner)
 {
-	const struct process_spec *spec = view->spec;
-
-	if (spec->synthetic)
-		return false;
-	return owner == (spec->as_root ? spec->uid : geteuid());
+	return !view->spec->synthetic && owner == owner_inside(view->spec);
 }
 
 static enum view_cwd cwd_kind(const struct view *view, uid_t owner)
@@ -303,6 +304,8 @@ int view_plan(struct view *view, const struct process_spec *spec, char *reterr,
 		r = view_aliases(view, reterr, cap);
 	if (r == 0)
 		r = view_sockets(view, reterr, cap);
+	if (r == 0)
+		r = view_plan_home(view, owner_inside(spec), reterr, cap);
 	if (r < 0)
 		return r;
 	view->resolv = follow("/etc/resolv.conf");

@@ -3,7 +3,8 @@
  * view.h - which files a sandboxed command sees, as arguments for bubblewrap.
  *
  * The system is read-only; the working directory, and what is named, is as it
- * is outside; /dev, /proc, /tmp, /run are private; hidden are what a later
+ * is outside; in the home changes are the sandbox's alone; /dev, /proc, /tmp,
+ * /run are private; hidden are what a later
  * session trusts, host sockets, and credentials (credentials.h). With
  * spec->host_files everything is as outside for this uid, but for /dev, /proc,
  * /run, and what is hidden stays so, less the credentials.
@@ -46,6 +47,7 @@ struct view_bind {
 	int fd;	      /* O_PATH, of what was judged; or -1 */
 	bool rw, dir;
 	bool named;	     /* by our user, as --rw or --ro */
+	bool overlay;	     /* what is changed there is the sandbox's alone */
 	const char *spelled; /* then: as it was written */
 	uid_t owner;
 	gid_t group;
@@ -115,6 +117,14 @@ int view_add_bind(struct view *view, const char *path, bool rw, char *reterr,
 bool view_leads_to(int fd, const char *path);
 /* Hides @path. 0, -ENOENT if it is not there, or -errno and a sentence. */
 int view_hide(struct view *view, const char *path, char *reterr, size_t cap);
+
+/* Shows our user's home, which @owner is to own, as an overlay where it is part
+ * of nothing else; last, as what is hidden in it stays so. 0, or -errno and a
+ * sentence. */
+int view_plan_home(struct view *view, uid_t owner, char *reterr, size_t cap);
+/* Mounts it at @place, which is not there yet; @fd: O_PATH, of the home. 0 or
+ * -errno. */
+int view_place_home(const struct view_bind *home, int fd, const char *place);
 
 /* A mask over each other place where a mount shows what one hides already. 0,
  * or -errno and a sentence. */

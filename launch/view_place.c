@@ -28,6 +28,8 @@
 #define PLACE	   "/run"
 #define PLACE_DEV  PLACE "/dev"
 #define PLACE_MASK PLACE "/mask"
+#define PLACE_HOME PLACE "/home"
+#define MASK_FLAGS (MS_NOSUID | MS_NODEV | MS_RDONLY)
 
 static int enter(void)
 {
@@ -41,18 +43,25 @@ static int enter(void)
 
 /* --- files and masks ----------------------------------------------------- */
 
+/* Nothing is put over what bubblewrap will mount later. */
+static bool holds_mount_of_view(const struct view *view, const char *path)
+{
+	for (size_t i = 0; i < view->binds; i++)
+		if (view_below(view->bind[i].path, path))
+			return true;
+	for (size_t i = 0; i < view->trees; i++)
+		if (view_below(view->tree[i], path))
+			return true;
+	return false;
+}
+
 /* Will what is mounted at @path be seen at @path? */
 static bool shows(const struct view *view, const char *path)
 {
 	const struct view_bind *bind = view_bind_of(view, path);
 
-	/* Nothing is put over what bubblewrap will mount later. */
-	for (size_t i = 0; i < view->binds; i++)
-		if (view_below(view->bind[i].path, path))
-			return false;
-	for (size_t i = 0; i < view->trees; i++)
-		if (view_below(view->tree[i], path))
-			return false;
+	if (holds_mount_of_view(view, path))
+		return false;
 	return (!bind || strcmp(bind->path, "/") == 0) &&
 	       !view_in_tree(view, path);
 }
@@ -115,28 +124,46 @@ static void place_files(struct view *view)
 	view_names_free(&names);
 }
 
-static bool place_mask(const struct view_mask *mask)
-{
-	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_RDONLY;
-
-	if (mask->dir)
-		return mount("none", mask->path, "tmpfs", flags, "mode=0555") ==
-		       0;
-	return mount(PLACE_MASK, mask->path, NULL, MS_BIND, NULL) == 0;
-}
-
 /* What is gone by now, as sockets come and go, is no error: bubblewrap would
  * fail to make it. */
+static bool place_mask(const struct view_mask *mask, const char *at)
+{
+	int r = mask->dir ? mount("none", at, "tmpfs", MASK_FLAGS, "mode=0555")
+			  : mount(PLACE_MASK, at, NULL, MS_BIND, NULL);
+
+	return r == 0 || errno == ENOENT;
+}
+
+/* In a home that is an overlay they are put there: it is nobody else's, and so
+ * needs no pins. */
+static bool mask_home(const struct view *view, const struct view_mask *mask)
+{
+	const struct view_bind *bind = view_bind_of(view, mask->path);
+	AUTO_FREE char *at = NULL;
+
+	if (!bind || !bind->overlay || holds_mount_of_view(view, mask->path))
+		return false;
+	if (asprintf(&at, "%s%s", bind->source,
+		     mask->path + strlen(bind->path)) < 0) {
+		at = NULL;
+		return false;
+	}
+	return place_mask(mask, at);
+}
+
 static void place_masks(struct view *view)
 {
-	AUTO_FD int fd = open(PLACE_MASK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-			      0000);
+	AUTO_FD int fd =
+		open(PLACE_MASK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0000);
 
 	for (size_t i = 0; i < view->masks; i++) {
 		struct view_mask *mask = &view->mask[i];
 
-		if (shows(view, mask->path))
-			mask->staged = place_mask(mask) || errno == ENOENT;
+		if (fd < 0 && !mask->dir)
+			continue;
+		mask->staged = shows(view, mask->path)
+				       ? place_mask(mask, mask->path)
+				       : mask_home(view, mask);
 	}
 }
 
@@ -242,6 +269,17 @@ static int reopen(const struct view_bind *bind)
 	return steal_fd(&fd);
 }
 
+static int place_home(struct view_bind *home, int fd)
+{
+	int r = view_place_home(home, fd, PLACE_HOME);
+
+	if (r < 0)
+		return r;
+	free(home->source);
+	home->source = strdup(PLACE_HOME);
+	return home->source ? 0 : -ENOMEM;
+}
+
 /* Its owner's files shown as the sandbox's, if @mapped. */
 static int place_bind(struct view *view, size_t number, bool mapped)
 {
@@ -253,6 +291,8 @@ static int place_bind(struct view *view, size_t number, bool mapped)
 
 	if (fd < 0)
 		return fd;
+	if (bind->overlay)
+		return place_home(bind, fd);
 	if (mapped) {
 		userns = userns_make(bind->owner, spec->uid, bind->group,
 				     spec->gid);
@@ -315,6 +355,8 @@ static int place_binds(struct view *view)
 		r = place_bind(view, i, mapped);
 		if (r < 0 && mapped && r != -ESTALE)
 			give_up(view, i);
+		else if (r < 0 && bind->overlay && r != -ESTALE)
+			drop_bind(view, i);
 		else if (r < 0)
 			return r;
 		else

@@ -61,6 +61,9 @@ evilcdn A {CDN}
 evil A {EVIL}
 *.tunnel A {GOOD}
 refused A {GOOD}
+git A {GOOD}
+registry A {GOOD}
+index A {GOOD}
 """
 
 NGINX = """
@@ -81,6 +84,8 @@ http {{
     location = /host {{ return 200 "$host\\n"; }}
     location = /upload {{ return 200 "$content_length\\n"; }}
     location = /move {{ return 302 http://evil.test/; }}
+    location /git/ {{ proxy_pass http://127.0.0.1:8090; }}
+    location /npm/ {{ default_type application/json; }}
   }}
 }}
 """
@@ -188,7 +193,8 @@ class Lab:
     def files(self):
         d = self.dir
         names = ("allowed", "other", "six", "both", "alias", "cdn", "evilcdn",
-                 "evil", "www.wild", "deep.er.wild", "mixed")
+                 "evil", "www.wild", "deep.er.wild", "mixed", "git", "registry",
+                 "index")
         san = ",".join(f"DNS:{n}.test" for n in names)
         sh("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
            "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
