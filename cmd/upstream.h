@@ -15,7 +15,8 @@ struct upstream_instead {
 };
 
 /* The policy's servers, or those of /etc/resolv.conf (resolv.conf(5)). An
- * unreadable file gives none: SERVFAIL, never a fallback. */
+ * unreadable file gives none: SERVFAIL, never a fallback. Where there is no
+ * memory or no descriptor to read it, *ret stays as it was. */
 void upstream_servers(const struct policy *policy,
 		      const struct upstream_instead *instead,
 		      struct msg_gate_servers *ret);
