@@ -24,6 +24,7 @@
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_notify.h"
 #include "cmd/docker.h"
+#include "cmd/event_memory.h"
 #include "cmd/rights.h"
 #include "cmd/session.h"
 
@@ -296,6 +297,7 @@ int daemon_main(int argc, char **argv)
 	static struct daemon daemon;
 
 	log_init("sallyport", LOG_LEVEL_WARN);
+	event_memory_reserve();
 	daemon_options_parse(argc, argv, &daemon.options);
 	if (!session_root())
 		die(EXIT_SALLYPORT,

@@ -109,7 +109,7 @@ int guard_find_resolvers(const struct policy *policy, struct guard_spec *spec,
 {
 	const struct ip docker = ip_v4(DOCKER_RESOLVER);
 	const struct ip local = ip_v4(LOCAL_FIRST);
-	struct msg_gate_servers servers;
+	struct msg_gate_servers servers = { 0 };
 	int err = 0;
 
 	add(spec, &docker);

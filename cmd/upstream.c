@@ -42,20 +42,24 @@ static void add_all(struct msg_gate_servers *ret,
 		add(ret, &more->server[i]);
 }
 
-void upstream_read(FILE *file, struct msg_gate_servers *ret)
+bool upstream_read(FILE *file, struct msg_gate_servers *ret)
 {
 	AUTO_FREE char *line = NULL;
 	size_t cap = 0;
 
-	while (file && getline(&line, &cap, file) >= 0)
+	while (getline(&line, &cap, file) >= 0)
 		add_server(ret, line);
+	return feof(file) || errno != ENOMEM;
 }
 
-static void read_system(struct msg_gate_servers *ret)
+/* False if it is we who can't read it. */
+static bool read_system(struct msg_gate_servers *ret)
 {
 	AUTO_FILE FILE *file = fopen(RESOLV_CONF, "re");
 
-	upstream_read(file, ret);
+	if (!file)
+		return errno != ENOMEM && errno != EMFILE && errno != ENFILE;
+	return upstream_read(file, ret);
 }
 
 static void replace(const struct upstream_instead *instead,
@@ -75,20 +79,21 @@ void upstream_servers(const struct policy *policy,
 		      const struct upstream_instead *instead,
 		      struct msg_gate_servers *ret)
 {
+	struct msg_gate_servers all = { 0 };
 	struct endpoint server;
 
-	*ret = (struct msg_gate_servers){ 0 };
-	while (ret->count < MSG_SERVERS_MAX &&
-	       policy_upstream(policy, ret->count, &server.ip, &server.port))
-		add(ret, &server);
-	if (!ret->count || policy_upstream_system(policy)) {
+	while (all.count < MSG_SERVERS_MAX &&
+	       policy_upstream(policy, all.count, &server.ip, &server.port))
+		add(&all, &server);
+	if (!all.count || policy_upstream_system(policy)) {
 		if (instead->servers.count && !instead->of.len)
-			add_all(ret, &instead->servers);
-		else
-			read_system(ret);
+			add_all(&all, &instead->servers);
+		else if (!read_system(&all))
+			return;
 	}
 	if (instead->servers.count && instead->of.len)
-		replace(instead, ret);
+		replace(instead, &all);
+	*ret = all;
 }
 
 int upstream_prefixes(struct msg_gate_uplink *ret)

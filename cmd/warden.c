@@ -257,7 +257,7 @@ static void on_uplink_changed(evutil_socket_t fd, short what, void *arg)
 static void on_resolv_time(evutil_socket_t fd, short what, void *arg)
 {
 	struct warden *w = arg;
-	struct msg_gate_servers servers;
+	struct msg_gate_servers servers = w->servers;
 
 	(void)fd;
 	(void)what;

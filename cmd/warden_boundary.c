@@ -246,6 +246,13 @@ static void links_changed(struct warden *w, const char *differs)
 		tell_links(w);
 }
 
+/* Who has no memory for a look does not know that anything was changed: the
+ * next one will tell. The session does not go on for long like that. */
+static bool missed(struct warden *w, int err)
+{
+	return err == -ENOMEM && ++w->watched.missed <= BOUNDARY_MISSED_MAX;
+}
+
 static void look_at_links(struct warden *w)
 {
 	char differs[DIFFER_MAX] = "", text[DIFFER_MAX + 100];
@@ -253,7 +260,7 @@ static void look_at_links(struct warden *w)
 
 	if (got > 0)
 		links_changed(w, differs);
-	if (got >= 0)
+	if (got >= 0 || missed(w, got))
 		return;
 	snprintf(text, sizeof(text), "the boundary was changed: in %s",
 		 differs);
@@ -331,6 +338,8 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 	struct ruleset_counters total;
 	struct warden *w = arg;
 	const struct timeval period = look_period(w);
+	const unsigned before = w->watched.missed;
+	int err = 0;
 
 	(void)fd;
 	(void)what;
@@ -343,9 +352,12 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 		tell_links(w);
 	if (w->watched.held != BOUNDARY_BROKEN)
 		look_at_lock(w);
-	if (w->watched.held != BOUNDARY_BROKEN &&
-	    gateway_verify(w->gateway, differs, sizeof(differs)))
+	if (w->watched.held != BOUNDARY_BROKEN)
+		err = gateway_verify(w->gateway, differs, sizeof(differs));
+	if (err && !missed(w, err))
 		rules_changed(w, NULL, differs);
+	if (w->watched.missed == before)
+		w->watched.missed = 0;
 	/* So that little is lost with counters that somebody takes away. */
 	if (w->watched.held != BOUNDARY_BROKEN)
 		(void)gateway_counters(w->gateway, &total);

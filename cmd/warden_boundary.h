@@ -19,11 +19,14 @@ struct warden;
  * session. */
 #define BOUNDARY_RESTORES_MAX 3
 #define BOUNDARY_TELL_MS      1000
+/* So many looks in a row there may be no memory for. */
+#define BOUNDARY_MISSED_MAX 3
 
 struct boundary {
 	struct event *rules, *link[2], *time;
 	enum boundary_held held; /* of what was seen so far */
 	unsigned changes;	 /* of the rules, by others */
+	unsigned missed;	 /* looks that failed of us, since the last */
 	uint32_t repaired; /* up to this generation the rules were put back */
 	/* Changes in the sandbox's namespace that are told, and no more:
 	 * findings, at most one in BOUNDARY_TELL_MS. */

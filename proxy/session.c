@@ -130,21 +130,21 @@ void session_deny_with(struct session *s, enum reason reason,
 	say_no(s, no, len);
 }
 
-static bool grow(struct session *s)
+static int grow(struct session *s)
 {
 	size_t cap = s->cap ? s->cap * 2 : BUFFER_MIN;
 	uint8_t *buf;
 
 	if (s->len < s->cap)
-		return true;
+		return 0;
 	if (s->cap >= SNIFF_MAX)
-		return false;
+		return -EMSGSIZE;
 	buf = realloc(s->buf, cap);
 	if (!buf)
-		return false;
+		return -ENOMEM;
 	s->buf = buf;
 	s->cap = cap;
-	return true;
+	return 0;
 }
 
 /* A connection that ends without a word asked for nothing. */
@@ -159,13 +159,16 @@ static void on_early_end(struct session *s, enum reason reason, uint16_t status,
 
 static void on_input(struct session *s)
 {
+	int err = grow(s);
 	ssize_t n;
 
-	if (!grow(s)) {
+	if (err == -EMSGSIZE)
 		session_deny(s, REASON_MALFORMED, 431,
 			     "first message too long");
+	else if (err)
+		session_end(s); /* no fault of the client's */
+	if (err)
 		return;
-	}
 	n = recv(s->fd, s->buf + s->len, s->cap - s->len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
