@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs in a sandbox, and calls the functions that a test sends it by a pipe:
+one line each way, as Python literals. What they find beside Python's own:
+
+    doors   a policy_probe.Doors: probes by name and door
+    all of attack_lab.COMMON (say, hello, client_hello, query, udp, ...)
+    wire(where)       a connection from a port that no other socket gets
+    talk(where, pieces, ...)    says something raw: (own port, what came, how it ended)
+"""
+import ast
+import os
+import socket
+import sys
+import time
+import traceback
+import types
+
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+texts = ast.literal_eval(sys.stdin.readline())
+
+
+def module(name):
+    made = sys.modules[name] = types.ModuleType(name)
+    exec(compile(texts[name], name, "exec"), made.__dict__)
+    return made
+
+
+common, probe = module("common"), module("policy_probe")
+doors = probe.Doors({})
+doors.port = 10000  # below those that the kernel gives out
+proxy = doors.proxy
+
+
+def wire(where=None, timeout=5):
+    s = doors.bind(socket.socket())
+    s.settimeout(timeout)
+    s.connect(where or proxy)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return s
+
+
+def until_end(s, enough=None):
+    """What came, and how it ended: eof, reset, timeout, or enough came."""
+    got = b""
+    while True:
+        try:
+            more = s.recv(65536)
+        except socket.timeout:
+            return got, "timeout"
+        except OSError:
+            return got, "reset"
+        if not more:
+            return got, "eof"
+        got += more
+        if enough and enough in got:
+            return got, "enough"
+
+
+def talk(where=None, pieces=(), pause=0, end=False, timeout=5, first=0, enough=None):
+    """@first: how much is read after the first piece."""
+    s = wire(where, timeout)
+    own, got = s.getsockname()[1], b""
+    try:
+        for i, piece in enumerate(pieces):
+            s.sendall(piece)
+            if first and not i:
+                got += probe.exactly(s, first)
+            time.sleep(pause)
+        if end:
+            s.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+    more, how = until_end(s, enough)
+    s.close()
+    return own, got + more, how
+
+
+names = dict(common.__dict__, **{k: v for k, v in globals().items()
+                                 if not k.startswith("__")})
+doors.warm([{"door": "sni"}])
+print("ready", file=answers, flush=True)
+for line in sys.stdin:
+    source, name, args, more = ast.literal_eval(line)
+    try:
+        if source:
+            exec(compile(source, name, "exec"), names)
+        said = "ok", names[name](*args, **more)
+    except BaseException:
+        said = "raised", traceback.format_exc()
+    print(repr(said), file=answers, flush=True)
