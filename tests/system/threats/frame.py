@@ -50,8 +50,13 @@ def not_here(id, why):
 
 def check(condition, *about):
     if not condition:
-        raise AssertionError(" ".join(str(x) for x in about))
+        raise AssertionError(" ".join(short(x) for x in about))
+
+
+def short(x):
+    text = x if isinstance(x, str) else repr(x)
+    return text if len(text) < 500 else f"{text[:300]} ... {text[-150:]}"
 
 
 def equal(got, want, *about):
-    check(got == want, f"got {got!r}, want {want!r}", *about)
+    check(got == want, "got", short(got), "want", short(want), *about)

@@ -6,10 +6,12 @@ one line each way, as Python literals. What they find beside Python's own:
     all of attack_lab.COMMON (say, hello, client_hello, query, udp, ...)
     wire(where)       a connection from a port that no other socket gets
     talk(where, pieces, ...)    says something raw: (own port, what came, how it ended)
+    ask(message, tcp)           a raw DNS message: (own port, the answer)
 """
 import ast
 import os
 import socket
+import struct
 import sys
 import time
 import traceback
@@ -74,6 +76,23 @@ def talk(where=None, pieces=(), pause=0, end=False, timeout=5, first=0, enough=N
     more, how = until_end(s, enough)
     s.close()
     return own, got + more, how
+
+
+def ask(message, tcp=False, timeout=5):
+    """Sends a DNS message: (own port, the answer or what came instead)."""
+    if tcp:
+        own, got, _ = talk(doors.resolver, [struct.pack(">H", len(message)) + message],
+                           end=True, timeout=timeout)
+        return own, got[2:]
+    s = doors.bind(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    s.settimeout(timeout)
+    s.connect(doors.resolver)
+    own = s.getsockname()[1]
+    s.send(message)
+    try:
+        return own, s.recv(65536)
+    except OSError as e:
+        return own, type(e).__name__.encode()
 
 
 names = dict(common.__dict__, **{k: v for k, v in globals().items()

@@ -52,6 +52,13 @@ class World:
             self.boxes[key] = Box(self, policy, args, **more)
         return self.boxes[key]
 
+    def place(self):
+        """A new directory of who runs the product, for a log."""
+        path = f"{self.lab.dir}/place-{self.count()}"
+        os.mkdir(path, 0o700)
+        self.case.mine(path)
+        return path
+
     def wait(self, condition, what="", seconds=20):
         end = time.monotonic() + seconds
         while not (got := condition()):
