@@ -159,10 +159,21 @@ class Box:
         return [r for r in self.log.read() if r["unmapped"]["event"] == "flow_close"
                 and r["src_endpoint"]["port"] == port]
 
-    def silent(self, *about):
-        """Since the uplink was last looked at nothing has left."""
+    def ended(self, port, reason, event="flow_dial"):
+        """Waits for the one record that says that what the policy let in could
+        not go on, for @reason; a question has a "dns_answer"."""
+        def found():
+            return [r for r in self.log.read() if r["unmapped"]["event"] == event
+                    and r["src_endpoint"]["port"] == port]
+        self.world.wait(found, f"{event} of port {port}")
+        equal([(r["status_code"], r["action_id"]) for r in found()], [(reason, 2)])
+
+    def silent(self, *about, dialled=None):
+        """Since the uplink was last looked at nothing has left; but a connection
+        to @dialled, that the policy allows, may have been begun: with no byte."""
         left = self.world.uplink.read()
-        check(not news(left), *about, "but outside was seen:", *news(left))
+        new = [p for p in news(left) if not (p.kind == "syn" and p.to == dialled)]
+        check(not new, *about, "but outside was seen:", *new)
         said = [p for p in left if p.data]
         check(not said, *about, "but this was said outside:", *said)
 
@@ -170,18 +181,19 @@ class Box:
         """What earlier probes began has ended; from here on is new."""
         self.world.uplink.read()
 
-    def denied(self, door, name, reason, want=None, **more):
+    def denied(self, door, name, reason, want=None, records=None, **more):
         """The probe is refused as @reason is at this door, is recorded so,
-        once, and nothing of it is seen outside."""
+        once, and nothing of it is seen outside. @records: all verdicts, where
+        there are others before it."""
         self.quiet()
         p = self.probe(door, name, **more)
         about = (self.world.row, door, p["name"])
         want = want or looks(reason, door)
         check(p["got"] in (want if isinstance(want, tuple) else (want,)), *about,
               "got", p["got"], "want", want)
-        records = self.recorded(p["source"], reason)
+        found = self.recorded(p["source"], records or reason)
         self.silent(*about)
-        return p, records[-1]
+        return p, found[-1]
 
     def refused(self, talked, reason, want, how="eof"):
         """The same of something raw that was said: the answer begins with

@@ -12,6 +12,7 @@ import ast
 import os
 import socket
 import struct
+import subprocess
 import sys
 import time
 import traceback
@@ -76,6 +77,62 @@ def talk(where=None, pieces=(), pause=0, end=False, timeout=5, first=0, enough=N
     more, how = until_end(s, enough)
     s.close()
     return own, got + more, how
+
+
+def command(*argv, **env):
+    """(exit status, what it said) of a program; @env is added to ours."""
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL, env=dict(os.environ, **env))
+    return done.returncode, done.stdout + done.stderr
+
+
+def gateway():
+    return proxy
+
+
+def know(name):
+    """Asks for its address, once: what is said there is then not the first."""
+    return doors.address(name)
+
+
+def ahead(door, host, port):
+    """Where a door is, and what is said there before host:port is spoken with."""
+    if door == "connect":
+        return None, b"CONNECT %s:%d HTTP/1.1\r\nHost: %s:%d\r\n\r\n" % (
+            host, port, host, port)
+    if door == "socks":
+        return None, (b"\5\1\0\5\1\0\3" + bytes([len(host)]) + host +
+                      struct.pack(">H", port))
+    return None if door == "http" else (doors.address(host.decode()), port), b""
+
+
+def through(door, host, port=80, timeout=5):
+    """A connection by a door, where @host is spoken with."""
+    where, first = ahead(door, host, port)
+    s = wire(where, timeout)
+    s.sendall(first)
+    if door == "connect":
+        probe.head(s)
+    if door == "socks":
+        probe.exactly(s, 12)
+    return s
+
+
+def converse(door, host, pieces, port=80, timeout=5, pause=0, end=False, enough=None):
+    """Says something raw to @host by a door: like talk()."""
+    s = through(door, host, port, timeout)
+    own = s.getsockname()[1]
+    try:
+        for piece in pieces:
+            s.sendall(piece)
+            time.sleep(pause)
+        if end:
+            s.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+    got, how = until_end(s, enough)
+    s.close()
+    return own, got, how
 
 
 def ask(message, tcp=False, timeout=5):

@@ -26,6 +26,8 @@ deny: [evil.wild.test]
 """
 FRIENDS = {DNS, GOOD, GOOD6, CDN, policy_world.WEB, policy_world.TALK,
            policy_world.DNS2}
+# What a row hides behind something else, and wants to be seen nowhere.
+CONTRABAND = b"/smuggled"
 CLONE_NEWNET = 0x40000000
 
 
@@ -38,7 +40,7 @@ class World:
         self.case = Case(lab, who, self.binary)
         self.servers = policy_world.world(self.case)
         self.boxes, self.counter, self.row = {}, 0, None
-        self.friends, self.strangers = set(FRIENDS), ("evil",)
+        self.friends, self.strangers = set(FRIENDS), ("evil.", "smuggled")
         self.uplink = Uplink()
 
     def count(self):
@@ -137,6 +139,8 @@ class World:
                if p.to not in self.friends
                or any(x in p.what.lower() for x in self.strangers)]
         check(not bad, "seen outside:", *bad[:5])
+        bad = [p for p in self.uplink.seen if CONTRABAND in p.data]
+        check(not bad, "smuggled:", *bad[:5])
 
     def led(self, to):
         """Packets that began something at this address, in this row."""
