@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, data, size);
 	file = fmemopen(copy, size, "r");
 	must(file != NULL);
-	upstream_read(file, &got);
+	must(upstream_read(file, &got));
 	fclose(file);
 	must(got.count <= MSG_SERVERS_MAX);
 	compare(copy, size, &got);

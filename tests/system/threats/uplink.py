@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that leaves the machine, as it leaves: a packet socket at the
+uplink. A packet is in it before send() of whoever sent it returns."""
+import collections
+import socket
+import struct
+
+PACKET_OUTGOING, SOL_PACKET, PACKET_STATISTICS, SO_RCVBUFFORCE = 4, 263, 6, 33
+
+Seen = collections.namedtuple("Seen", "kind to port what data")
+
+
+def dns_name(data):
+    at, labels = 12, []
+    while at < len(data) and 0 < data[at] < 64:
+        labels.append(data[at + 1:at + 1 + data[at]].decode("latin-1"))
+        at += 1 + data[at]
+    return ".".join(labels)
+
+
+class Uplink:
+    def __init__(self, interface="up0"):
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                    socket.htons(3))
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 128 << 20)
+        self.socket.bind((interface, 0))
+        self.socket.setblocking(False)
+        self.seen = []
+
+    def read(self):
+        """Takes what has left since the last time."""
+        new = []
+        while True:
+            try:
+                data, where = self.socket.recvfrom(65536)
+            except BlockingIOError:
+                break
+            packet = parse(data) if where[2] == PACKET_OUTGOING else None
+            if packet:
+                new.append(packet)
+        lost = struct.unpack("II", self.socket.getsockopt(
+            SOL_PACKET, PACKET_STATISTICS, 8))[1]
+        if lost:
+            raise AssertionError(f"the capture lost {lost} packets")
+        self.seen += new
+        return new
+
+    def forget(self):
+        self.read()
+        self.seen.clear()
+
+
+def parse(frame):
+    kind, = struct.unpack(">H", frame[12:14])
+    if kind == 0x800:
+        at = 14 + (frame[14] & 15) * 4
+        proto, to = frame[23], socket.inet_ntoa(frame[30:34])
+    elif kind == 0x86DD:
+        at, proto = 54, frame[20]
+        to = socket.inet_ntop(socket.AF_INET6, frame[38:54])
+    elif kind == 0x806:
+        return None  # whose is the next hop: the kernel's
+    else:
+        return Seen(f"ether {kind:#x}", "", 0, "", frame[14:])
+    body = frame[at:]
+    if proto == 6:
+        port, flags = struct.unpack(">H", body[2:4])[0], body[13]
+        kind = "syn" if flags & 0x12 == 2 else "tcp"
+        return Seen(kind, to, port, "", body[(body[12] >> 4) * 4:])
+    if proto == 17:
+        port, = struct.unpack(">H", body[2:4])
+        return Seen("udp", to, port, dns_name(body[8:]) if port == 53 else "",
+                    body[8:])
+    # A neighbour solicited, a router asked for, a group joined: the kernel's.
+    hop_by_hop = proto == 0 and body[0] == 58
+    if proto == 58 and 133 <= body[0] <= 137 or hop_by_hop:
+        return None
+    return Seen(f"proto {proto}", to, 0, "", body)
+
+
+def news(packets):
+    """Those that begin something; the rest is of flows that were begun, of which
+    what carries data is of interest by what it says."""
+    return [p for p in packets if p.kind != "tcp"]
