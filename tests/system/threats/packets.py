@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames on a sandbox's link that no socket of it sends, by a packet socket of
-this process in the sandbox's namespace."""
+this process in the sandbox's namespace; and the counters that they meet."""
 import ctypes
+import json
 import os
 import socket
 import struct
+import subprocess
 import threading
+
+from frame import check
+from harness import descendants
 
 CLONE_NEWNET = 0x40000000
 libc = ctypes.CDLL(None, use_errno=True)
@@ -88,27 +93,37 @@ def ip6(src, dst, next_header, body):
 
 
 class Wire:
-    """A sandbox's end of its link, for frames that no socket of it sends."""
+    """A sandbox's end of its link, and the gateway's counters."""
+    HERE, GATEWAY = "198.19.0.2", "198.19.0.1"
 
-    def __init__(self, netns, interface="eth0"):
-        def make():
-            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-            s.bind((interface, 0))
-            s.setblocking(False)
-            return s
-        self.socket = in_netns(netns, make)
+    def __init__(self, box):
+        self.box = box
+        self.warden = warden(box)
+        self.sandbox, self.gateway = namespaces(self.warden)
+        self.socket = in_netns(self.sandbox, self.open)
         self.mac = self.socket.getsockname()[4]
+        link, = json.loads(self.tool(self.gateway, "ip", "-j", "link", "show",
+                                     "type", "veth"))
+        self.peer = bytes.fromhex(link["address"].replace(":", ""))
 
-    def learn(self, mac):
-        """The other end's address."""
-        self.peer = mac
+    def open(self):
+        s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        s.bind(("eth0", 0))
+        s.setblocking(False)
+        return s
 
-    def frame(self, body, kind=0x800, to=None, source=None):
+    def tool(self, where, *argv):
+        run = subprocess.run(["nsenter", "--net=" + where, *argv], text=True,
+                             capture_output=True)
+        check(run.returncode == 0, argv, run.stderr)
+        return run.stdout
+
+    def send(self, body, kind=0x800, to=None, source=None):
         self.socket.send((to or self.peer) + (source or self.mac) +
                          struct.pack(">H", kind) + body)
 
     def heard(self):
-        """Frames that came from the other end."""
+        """Frames that came from the other end since the last time."""
         found = []
         while True:
             try:
@@ -117,3 +132,63 @@ class Wire:
                 return found
             if where[2] != 4:  # PACKET_OUTGOING
                 found.append(data)
+
+    def counters(self):
+        said = json.loads(self.tool(self.gateway, "nft", "-j", "list", "counters"))
+        return {x["counter"]["name"]: x["counter"]["packets"]
+                for x in said["nftables"] if "counter" in x}
+
+    def counted(self, **more):
+        """A context: the counters rise by this much, and no other does."""
+        return Counted(self, more)
+
+
+class Counted:
+    def __init__(self, wire, more):
+        self.wire, self.more = wire, more
+
+    def __enter__(self):
+        self.before = self.wire.counters()
+
+    def __exit__(self, kind, *_):
+        if kind:
+            return
+        after = self.wire.counters()
+        rise = {k: after[k] - self.before[k] for k in after
+                if after[k] != self.before[k]}
+        check(rise == self.more, "counted", rise, "not", self.more)
+
+
+def warden(box):
+    """The process that holds the namespaces."""
+    gate = box.case.child(box.process, "gate")
+    with open(f"/proc/{gate}/status") as f:
+        return int([line for line in f if line.startswith("PPid:")][0].split()[1])
+
+
+def namespaces(pid):
+    """The sandbox's, and the gateway's, in which nobody is."""
+    inside = {os.readlink(f"/proc/{p}/ns/net") for p in descendants(pid)
+              if alive(p)} - {os.readlink("/proc/self/ns/net")}
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{fd}"
+        try:
+            name = os.readlink(path)
+        except OSError:
+            continue
+        if name.startswith("net:["):
+            found[name in inside] = path
+    check(sorted(found) == [False, True], found, inside)
+    return found[True], found[False]
+
+
+def alive(pid):
+    return os.path.exists(f"/proc/{pid}/ns/net")
+
+
+def wire(box):
+    """One a sandbox."""
+    if not hasattr(box, "wire"):
+        box.wire = Wire(box)
+    return box.wire
