@@ -192,3 +192,41 @@ def wire(box):
     if not hasattr(box, "wire"):
         box.wire = Wire(box)
     return box.wire
+
+
+# --- what comes of them --------------------------------------------------------
+
+
+def dial_all(where, source=None, timeout=2):
+    """What becomes of a connection to each."""
+    said = []
+    for host, port in where:
+        s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        s.settimeout(timeout)
+        try:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if source:
+                s.bind(("", source))
+            s.connect((host, port))
+            s.sendall(b"c2VjcmV0")
+            said.append("connected")
+        except OSError as e:
+            said.append(type(e).__name__ if e.errno is None else os.strerror(e.errno))
+        s.close()
+    return said
+
+
+def packets_to(box, *ips):
+    """How many packets the log has to each, folded ones counted."""
+    found = dict.fromkeys(ips, 0)
+    for r in box.log.read():
+        ip = r.get("dst_endpoint", {}).get("ip")
+        if r["unmapped"]["event"] == "packet" and ip in found:
+            found[ip] += r.get("count", 1)
+            check(r["action_id"] == 2 and r["status_code"] in ("bypass", "protocol"), r)
+    return found
+
+
+def logged(world, box, *ips):
+    world.wait(lambda: all(packets_to(box, *ips).values()),
+               lambda: f"records of packets: {packets_to(box, *ips)}")
