@@ -194,6 +194,22 @@ def wire(box):
     return box.wire
 
 
+# --- what a sandbox can try ------------------------------------------------------
+
+
+def odd_sockets():
+    made = []
+    for family, kind, proto in ((2, 3, 1), (2, 2, 1), (10, 2, 58), (2, 3, 255), (2, 5, 132),
+                                (2, 1, 132), (2, 6, 33), (2, 2, 136), (2, 3, 47), (2, 3, 4),
+                                (2, 2, 115), (17, 3, 3), (17, 2, 8), (40, 1, 0), (38, 5, 0)):
+        try:
+            socket.socket(family, kind, proto).close()
+            made.append((family, kind, proto))
+        except OSError:
+            pass
+    return made
+
+
 # --- what comes of them --------------------------------------------------------
 
 

@@ -10,8 +10,8 @@ import subprocess
 from fdns import wire_name
 from frame import check, equal, row
 from lab import EVIL, GOOD
-from packets import (checksum, dial_all, icmp4, ip4, ip6, logged, packets_to, tcp4,
-                     udp4, wire)
+from packets import (checksum, dial_all, icmp4, ip4, ip6, logged, odd_sockets,
+                     packets_to, tcp4, udp4, wire)
 
 HERE, GATEWAY = "198.19.0.2", "198.19.0.1"
 ANY = ["8.8.8.8", EVIL, GOOD, "203.0.113.1", "203.0.113.2", "10.0.0.1",
@@ -197,19 +197,6 @@ def protocols_that_are_neither(world):
     box.silent()
     world.wait(lambda: packets_to(box, EVIL)[EVIL] - before >= len(bodies) + 7,
                "their records")
-
-
-def odd_sockets():
-    made = []
-    for family, kind, proto in ((2, 3, 1), (2, 2, 1), (10, 2, 58), (2, 3, 255), (2, 5, 132),
-                                (2, 1, 132), (2, 6, 33), (2, 2, 136), (2, 3, 47), (2, 3, 4),
-                                (2, 2, 115), (17, 3, 3), (17, 2, 8), (40, 1, 0), (38, 5, 0)):
-        try:
-            socket.socket(family, kind, proto).close()
-            made.append((family, kind, proto))
-        except OSError:
-            pass
-    return made
 
 
 @row("L4")
