@@ -210,6 +210,20 @@ def odd_sockets():
     return made
 
 
+def readable(paths):
+    said = []
+    for path in paths:
+        try:
+            if os.path.isdir(path):
+                os.listdir(path)
+            elif not open(path, "rb").read(1):
+                continue
+            said.append(path)
+        except OSError:
+            pass
+    return said
+
+
 # --- what comes of them --------------------------------------------------------
 
 

@@ -2,13 +2,13 @@
 """What name servers answer, and what is made of it."""
 import socket
 import struct
-import subprocess
 import threading
 
 from box import looks, run_probe
 from fdns import Fdns, a, aaaa, cname, reply, wire_name
 from frame import CONNECT, DNS, HTTP, SOCKS, check, equal, row
 from lab import CDN, GOOD
+from sessions import reload
 from uplink import news
 
 RESOLVED = (CONNECT, HTTP, SOCKS, DNS)
@@ -344,15 +344,6 @@ def broken_answers(world, door):
 
 
 # --- D20: what is remembered -----------------------------------------------------------
-
-
-def reload(world, box, policy):
-    with open(box.policy_path, "w") as f:
-        f.write("version: 1\n" + policy)
-    run = subprocess.run([*world.case.drop(), world.binary, "reload", box.directory],
-                         cwd=world.case.work, env=world.case.env(), text=True,
-                         capture_output=True, timeout=60)
-    equal(run.returncode, 0, run.stderr)
 
 
 @row("D20")
