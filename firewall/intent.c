@@ -145,6 +145,7 @@ static const uint32_t metadata[] = {
 	0xa9feaa17, /* 169.254.170.23: pods of EKS */
 	0xa83f8110, /* 168.63.129.16: Azure */
 	0x646464c8, /* 100.100.100.200: Alibaba */
+	0xc00000c0, /* 192.0.0.192: Oracle */
 };
 
 /* What ping(8) sends is less, also on other systems; and a person sends one a
