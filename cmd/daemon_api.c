@@ -201,6 +201,7 @@ static const struct route routes[] = {
 	{ "DELETE", "/v1/sandboxes/*", CHANGE, api_remove },
 	{ "PUT", "/v1/sandboxes/*/policy", CHANGE, api_policy },
 	{ "POST", "/v1/sandboxes/*/exec", SEE, api_exec },
+	{ "POST", "/v1/sandboxes/*/attacks", SEE, api_attacks },
 	{ "POST", "/v1/sandboxes/*/end", CHANGE, api_end },
 	{ "POST", "/v1/sandboxes/*/publish", CHANGE, api_publish },
 };

@@ -43,5 +43,7 @@ void api_end(struct daemon *daemon, struct http_request *http,
 	     struct daemon_sandbox *sandbox);
 void api_exec(struct daemon *daemon, struct http_request *http,
 	      struct daemon_sandbox *sandbox);
+void api_attacks(struct daemon *daemon, struct http_request *http,
+		 struct daemon_sandbox *sandbox);
 
 #endif

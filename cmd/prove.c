@@ -26,6 +26,7 @@ enum {
 	OPT_USER = 'u',
 	OPT_NETNS = 's',
 	OPT_WATCH = 'w',
+	OPT_SOCKET = 'S',
 	OPT_GUARD = 'g',
 	OPT_LIST = 'L',
 	OPT_QUIET = 'q',
@@ -41,6 +42,7 @@ static const struct option table[] = {
 	{ "user", required_argument, NULL, OPT_USER },
 	{ "netns", required_argument, NULL, OPT_NETNS },
 	{ "watch", required_argument, NULL, OPT_WATCH },
+	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "guard", no_argument, NULL, OPT_GUARD },
 	{ "list", no_argument, NULL, OPT_LIST },
 	{ "quiet", no_argument, NULL, OPT_QUIET },
@@ -60,13 +62,16 @@ static const char help_text[] =
 	"result.\n\n";
 
 static const char more_text[] =
-	"  --netns PATH      a network namespace that is there: a path, a name "
-	"in\n"
-	"                    /run/netns, or a sandbox of the daemon; needs "
-	"root\n"
+	"  --netns PATH      a network namespace that is there: the name of a "
+	"sandbox of\n"
+	"                    the daemon; as root also a path, or a name in "
+	"/run/netns\n"
 	"  --watch DIR       with it: the log of that sandbox's session, in "
 	"which each\n"
-	"                    refusal has to be\n"
+	"                    refusal has to be, and which is told the result; "
+	"that of the\n"
+	"                    daemon's is known\n"
+	"  --socket PATH     with it: where the daemon is asked\n"
 	"  --guard           this machine, which is guarded; needs root\n"
 	"  --log DIR         where audit.jsonl goes, as for `sallyport run`\n"
 	"  --key FILE        what signs the log\n"
@@ -117,6 +122,9 @@ static void apply(struct prove *prove, int code)
 		break;
 	case OPT_WATCH:
 		prove->watch = optarg;
+		break;
+	case OPT_SOCKET:
+		prove->socket = optarg;
 		break;
 	case OPT_GUARD:
 		prove->guard = true;
@@ -182,7 +190,8 @@ static void print(const struct prove *prove)
 {
 	struct prove_about about = { .what = "this sandbox",
 				     .log = prove->log,
-				     .receipt = prove->receipt };
+				     .receipt = prove->receipt,
+				     .reported = prove->reported };
 
 	if (prove->netns)
 		about.what = prove->netns;
