@@ -28,6 +28,9 @@ enum {
 	OPT_WATCH = 'w',
 	OPT_SOCKET = 'S',
 	OPT_GUARD = 'g',
+	OPT_DOCKER = 'd',
+	OPT_ENGINE = 'e',
+	OPT_RECEIPT = 'r',
 	OPT_LIST = 'L',
 	OPT_QUIET = 'q',
 	OPT_JSON = 'j',
@@ -44,6 +47,8 @@ static const struct option table[] = {
 	{ "watch", required_argument, NULL, OPT_WATCH },
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "guard", no_argument, NULL, OPT_GUARD },
+	{ "docker", required_argument, NULL, OPT_DOCKER },
+	{ "docker-host", required_argument, NULL, OPT_ENGINE },
 	{ "list", no_argument, NULL, OPT_LIST },
 	{ "quiet", no_argument, NULL, OPT_QUIET },
 	{ "json", no_argument, NULL, OPT_JSON },
@@ -54,7 +59,8 @@ static const struct option table[] = {
 static const char help_text[] =
 	"usage: sallyport prove [OPTION]...\n"
 	"       sallyport prove --netns PATH [--watch DIR] [OPTION]...\n"
-	"       sallyport prove --guard [OPTION]...\n\n"
+	"       sallyport prove --guard [OPTION]...\n"
+	"       sallyport prove --docker NETWORK [OPTION]...\n\n"
 	"Attacks a boundary from inside, and says what got out. Needs nothing "
 	"outside:\nwhat is answered, goes another way, reaches a listener of "
 	"this machine's, or is\nnot in the session's log, got out. By default "
@@ -73,6 +79,11 @@ static const char more_text[] =
 	"                    daemon's is known\n"
 	"  --socket PATH     with it: where the daemon is asked\n"
 	"  --guard           this machine, which is guarded; needs root\n"
+	"  --docker NETWORK  a network of the driver's: from a container that "
+	"Docker makes\n"
+	"                    on it, of an image that is this program; needs "
+	"root\n"
+	"  --docker-host PATH  with it: the engine's socket\n"
 	"  --log DIR         where audit.jsonl goes, as for `sallyport run`\n"
 	"  --key FILE        what signs the log\n"
 	"  --name NAME       a name for the session\n"
@@ -126,6 +137,12 @@ static void apply(struct prove *prove, int code)
 	case OPT_SOCKET:
 		prove->socket = optarg;
 		break;
+	case OPT_DOCKER:
+		prove->docker = optarg;
+		break;
+	case OPT_ENGINE:
+		prove->engine = optarg;
+		break;
 	case OPT_GUARD:
 		prove->guard = true;
 		break;
@@ -160,11 +177,14 @@ static void parse(struct prove *prove, int argc, char **argv)
 	}
 	if (optind < argc)
 		bad("what is", argv[optind]);
-	if (prove->netns && prove->guard)
-		bad("--netns and --guard are two places", NULL);
+	if (!!prove->netns + prove->guard + !!prove->docker > 1)
+		bad("--netns, --guard and --docker are places: one at a time",
+		    NULL);
+	if (prove->engine && !prove->docker)
+		bad("--docker-host goes with --docker", NULL);
 	if (prove->watch && !prove->netns)
 		bad("--watch goes with --netns: other logs are known", NULL);
-	if ((prove->netns || prove->guard) &&
+	if ((prove->netns || prove->guard || prove->docker) &&
 	    (prove->options->log_dir || prove->options->key ||
 	     prove->options->name))
 		bad("--log, --key and --name are for a session of its own",
@@ -195,6 +215,8 @@ static void print(const struct prove *prove)
 
 	if (prove->netns)
 		about.what = prove->netns;
+	if (prove->docker)
+		about.what = prove->docker;
 	if (prove->guard)
 		about.what = "this machine, guarded";
 	if (*about.receipt && access(about.receipt, F_OK) < 0)
@@ -215,9 +237,10 @@ int prove_main(int argc, char **argv)
 	prove.options = &options;
 	parse(&prove, argc, argv);
 	build_policy(&prove);
-	status = prove.netns   ? prove_netns(&prove)
-		 : prove.guard ? prove_guarded(&prove)
-			       : prove_own(&prove);
+	status = prove.netns	? prove_netns(&prove)
+		 : prove.guard	? prove_guarded(&prove)
+		 : prove.docker ? prove_docker(&prove)
+				: prove_own(&prove);
 	print(&prove);
 	policy_unref(prove.policy);
 	return ferror(prove.out) ? EXIT_SALLYPORT : status;

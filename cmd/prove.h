@@ -6,6 +6,8 @@
  *	prove.c		the command line, the modes, the exit status
  *	prove_box.c	the sandbox: a session of our own, or a guarded machine
  *	prove_netns.c	or a namespace that is there
+ *	prove_docker.c	or a container that an engine makes
+ *	prove_engine.c, prove_image.c: of what, and by whom
  *	prove_report.c	tells that one's session, for its receipt
  *	prove_witness.c	what listens outside, and must not be reached
  *	prove_judge.c	what the attacks say, against what the log says
@@ -62,6 +64,7 @@
 struct prove_task {
 	uint32_t suite; /* PROVE_SUITE: it is this binary */
 	bool box;	/* a view of files and namespaces of its own, too */
+	bool alone;	/* the network namespace has one link, and no other */
 	bool log;	/* somebody looks whether it was recorded */
 	uint16_t proxy_port;
 	struct ip gateway, proxy; /* .len 0: not known, there is none */
@@ -130,7 +133,11 @@ struct prove_attack {
 	void (*run)(struct prove_try *t);
 	const char *text; /* for .run */
 	int number;
-	bool box; /* only where there is a box */
+	enum prove_where {
+		PROVE_ANYWHERE,
+		PROVE_BOX,   /* only where task.box */
+		PROVE_ALONE, /* only where task.alone */
+	} where;
 };
 
 struct prove_group {
@@ -254,7 +261,8 @@ struct prove {
 	struct options *options; /* of the session, or what the view asks for */
 	struct policy *policy;
 	const char *netns, *watch, *socket; /* --netns, --watch...; or NULL */
-	const char *statement;		    /* --receipt, or NULL */
+	const char *docker, *engine; /* --docker, --docker-host; or NULL */
+	const char *statement;	     /* --receipt, or NULL */
 	bool guard, quiet, json;
 
 	FILE *out; /* where our own standard output goes */
@@ -269,6 +277,9 @@ struct prove {
 
 /* What runs the attacks: this program as descriptor 0, the sheet as 1. */
 extern char *const prove_argv[];
+/* Instead of descriptor 1, in an image (prove_image.c): its argument. */
+#define PROVE_INSIDE_SHEET "/prove/sheet"
+#define PROVE_INSIDE_WAIT  "wait" /* be a container's first process */
 /* Makes both, and the witnesses, and opens .out. @box, @network: see struct
  * prove_task, prove_witness_open(). The task, for what only the mode knows. */
 struct prove_task *prove_prepare(struct prove *prove, bool box, bool network);
@@ -282,6 +293,8 @@ int prove_own(struct prove *prove);
 int prove_guarded(struct prove *prove);
 /* prove_netns.c */
 int prove_netns(struct prove *prove);
+/* prove_docker.c */
+int prove_docker(struct prove *prove);
 
 /* --- prove_report.c ------------------------------------------------------- */
 

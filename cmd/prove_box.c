@@ -169,7 +169,7 @@ struct prove_task *prove_prepare(struct prove *prove, bool box, bool network)
 	make_sheet(prove);
 	task = &prove->sheet->task;
 	task->suite = PROVE_SUITE;
-	task->box = box;
+	task->box = task->alone = box;
 	name_things(prove, task);
 	find_allowed(prove->policy, task);
 	prove_witness_open(&prove->witness, task, network);
