@@ -15,6 +15,7 @@
 #include "cmd/command.h"
 #include "cmd/options.h"
 #include "cmd/policy_options.h"
+#include "cmd/prove_statement.h"
 #include "policy/policy.h"
 
 #define EXIT_USAGE 2
@@ -29,6 +30,7 @@ enum {
 	OPT_SOCKET = 'S',
 	OPT_GUARD = 'g',
 	OPT_DOCKER = 'd',
+	OPT_CONTAINER = 'c',
 	OPT_ENGINE = 'e',
 	OPT_RECEIPT = 'r',
 	OPT_LIST = 'L',
@@ -48,6 +50,8 @@ static const struct option table[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "guard", no_argument, NULL, OPT_GUARD },
 	{ "docker", required_argument, NULL, OPT_DOCKER },
+	{ "container", required_argument, NULL, OPT_CONTAINER },
+	{ "receipt", required_argument, NULL, OPT_RECEIPT },
 	{ "docker-host", required_argument, NULL, OPT_ENGINE },
 	{ "list", no_argument, NULL, OPT_LIST },
 	{ "quiet", no_argument, NULL, OPT_QUIET },
@@ -83,7 +87,14 @@ static const char more_text[] =
 	"Docker makes\n"
 	"                    on it, of an image that is this program; needs "
 	"root\n"
-	"  --docker-host PATH  with it: the engine's socket\n"
+	"  --container NAME  with it: from the network of a container that is "
+	"there\n"
+	"  --docker-host PATH\n"
+	"                    with it: the engine's socket\n"
+	"  --receipt FILE    of what is there: the result as a statement of its "
+	"own, signed\n"
+	"                    with your key, in this new file, for `sallyport "
+	"verify`\n"
 	"  --log DIR         where audit.jsonl goes, as for `sallyport run`\n"
 	"  --key FILE        what signs the log\n"
 	"  --name NAME       a name for the session\n"
@@ -140,6 +151,12 @@ static void apply(struct prove *prove, int code)
 	case OPT_DOCKER:
 		prove->docker = optarg;
 		break;
+	case OPT_CONTAINER:
+		prove->container = optarg;
+		break;
+	case OPT_RECEIPT:
+		prove->statement = optarg;
+		break;
 	case OPT_ENGINE:
 		prove->engine = optarg;
 		break;
@@ -180,14 +197,19 @@ static void parse(struct prove *prove, int argc, char **argv)
 	if (!!prove->netns + prove->guard + !!prove->docker > 1)
 		bad("--netns, --guard and --docker are places: one at a time",
 		    NULL);
-	if (prove->engine && !prove->docker)
-		bad("--docker-host goes with --docker", NULL);
+	if ((prove->engine || prove->container) && !prove->docker)
+		bad("--docker-host and --container go with --docker", NULL);
 	if (prove->watch && !prove->netns)
 		bad("--watch goes with --netns: other logs are known", NULL);
 	if ((prove->netns || prove->guard || prove->docker) &&
-	    (prove->options->log_dir || prove->options->key ||
-	     prove->options->name))
+	    (prove->options->log_dir || prove->options->name ||
+	     (prove->options->key && !prove->statement)))
 		bad("--log, --key and --name are for a session of its own",
+		    NULL);
+	if (prove->statement && !prove->netns && !prove->guard &&
+	    !prove->docker)
+		bad("a session of its own has a receipt: --receipt is for what "
+		    "is there",
 		    NULL);
 }
 
@@ -216,7 +238,8 @@ static void print(const struct prove *prove)
 	if (prove->netns)
 		about.what = prove->netns;
 	if (prove->docker)
-		about.what = prove->docker;
+		about.what = prove->container ? prove->container
+					      : prove->docker;
 	if (prove->guard)
 		about.what = "this machine, guarded";
 	if (*about.receipt && access(about.receipt, F_OK) < 0)
@@ -237,10 +260,13 @@ int prove_main(int argc, char **argv)
 	prove.options = &options;
 	parse(&prove, argc, argv);
 	build_policy(&prove);
+	prove_statement_open(&prove);
 	status = prove.netns	? prove_netns(&prove)
 		 : prove.guard	? prove_guarded(&prove)
 		 : prove.docker ? prove_docker(&prove)
 				: prove_own(&prove);
+	if (status <= 1)
+		prove_statement_write(&prove);
 	print(&prove);
 	policy_unref(prove.policy);
 	return ferror(prove.out) ? EXIT_SALLYPORT : status;

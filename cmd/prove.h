@@ -261,8 +261,10 @@ struct prove {
 	struct options *options; /* of the session, or what the view asks for */
 	struct policy *policy;
 	const char *netns, *watch, *socket; /* --netns, --watch...; or NULL */
-	const char *docker, *engine; /* --docker, --docker-host; or NULL */
-	const char *statement;	     /* --receipt, or NULL */
+	/* --docker, --container, --docker-host; or NULL */
+	const char *docker, *container, *engine;
+	const char *statement; /* --receipt, or NULL */
+	int statement_fd;
 	bool guard, quiet, json;
 
 	FILE *out; /* where our own standard output goes */
@@ -293,6 +295,9 @@ int prove_own(struct prove *prove);
 int prove_guarded(struct prove *prove);
 /* prove_netns.c */
 int prove_netns(struct prove *prove);
+/* The attacks in the network namespace @ns, with a view of files and other
+ * namespaces as `run` makes them: the exit status. */
+int prove_attack_in(struct prove *prove, int ns);
 /* prove_docker.c */
 int prove_docker(struct prove *prove);
 

@@ -14,13 +14,18 @@
  *	sheet	copied out of the container
  *	tell	the sandbox's session: it ends with the container
  *	remove	container and image, whatever happened
+ *
+ * Or, of a container that is there (--container), from its network only.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "audit/log_dir.h"
 #include "base/cleanup.h"
@@ -74,8 +79,6 @@ static void find_network(struct container *c)
 	const json_t *pool = json_array_get(
 		json_object_get(json_object_get(network, "IPAM"), "Config"), 0);
 
-	if (!*client_text(pool, "Gateway"))
-		die(EXIT_SALLYPORT, "network %s has no gateway", name);
 	snprintf(c->gateway, sizeof(c->gateway), "%.*s",
 		 (int)strcspn(client_text(pool, "Gateway"), "/"),
 		 client_text(pool, "Gateway"));
@@ -91,13 +94,13 @@ static void find_network(struct container *c)
  * (sallyport-docker(7)). */
 static json_t *make_body(const struct container *c, bool dns)
 {
-	json_t *body = json_pack("{s:s,s:o,s:{s:s},s:{s:{}}}", "Image",
+	json_t *body = json_pack("{s:s,s:o,s:{s:s},s:{s:s}}", "Image",
 				 c->image_id, "Cmd",
 				 image_command(&c->image, PROVE_INSIDE_WAIT),
 				 "HostConfig", "NetworkMode", c->prove->docker,
-				 "Labels", "sallyport.prove");
+				 "Labels", "sallyport.prove", "1");
 
-	if (body && dns)
+	if (body && dns && *c->gateway)
 		json_object_set_new(json_object_get(body, "HostConfig"), "Dns",
 				    json_pack("[s]", c->gateway));
 	return body;
@@ -129,17 +132,17 @@ static int start(struct container *c, bool dns, char *why, size_t cap)
 }
 
 /* Its sandbox has the name of the endpoint. */
-static void find_sandbox(struct container *c)
+static void find_sandbox(struct container *c, const json_t *all)
 {
-	json_t *all = engine_want(&c->engine, "GET", "/containers/", c->id,
-				  "/json");
 	const json_t *networks = json_object_get(
 		json_object_get(all, "NetworkSettings"), "Networks");
 	const json_t *network = json_object_get(networks, c->prove->docker);
 
 	snprintf(c->sandbox, sizeof(c->sandbox), "docker-%.12s",
 		 client_text(network, "EndpointID"));
-	json_decref(all);
+	if (!network)
+		die(EXIT_SALLYPORT, "the container is not in network %s",
+		    c->prove->docker);
 }
 
 static void find_log(struct container *c)
@@ -211,6 +214,7 @@ static int attack(struct container *c)
 static void begin(struct container *c)
 {
 	char why[512], first[512];
+	json_t *all;
 
 	if (image_make(c->prove->sheet, &c->image))
 		die(EXIT_SALLYPORT, "an image of this program: out of memory");
@@ -220,8 +224,61 @@ static void begin(struct container *c)
 	    start(c, true, why, sizeof(why)))
 		die(EXIT_SALLYPORT, "the engine starts no container: %s",
 		    first);
-	find_sandbox(c);
+	all = engine_want(&c->engine, "GET", "/containers/", c->id, "/json");
+	find_sandbox(c, all);
+	json_decref(all);
 	find_log(c);
+}
+
+static void fill_gateway(const struct container *c, struct prove_task *task)
+{
+	if (ip_parse(c->gateway, &task->gateway))
+		task->proxy = task->gateway;
+	else
+		task->gateway = prove_ip(PROVE_RESOLVER);
+	task->proxy_port = GATEWAY_PROXY_PORT;
+}
+
+/* --- one that is there ------------------------------------------------------ */
+
+static int open_network(const char *name, const json_t *all)
+{
+	const json_int_t pid = json_integer_value(
+		json_object_get(json_object_get(all, "State"), "Pid"));
+	struct stat own, st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%lld/ns/net", (long long)pid);
+	AUTO_FD int ns = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (ns < 0)
+		die(EXIT_SALLYPORT, "container %s does not run here", name);
+	if (fstat(ns, &st) < 0 || stat("/proc/self/ns/net", &own) < 0 ||
+	    st.st_ino == own.st_ino)
+		die(EXIT_SALLYPORT, "container %s has this machine's network",
+		    name);
+	return steal_fd(&ns);
+}
+
+/* As --netns does it: the engine starts nothing, and the container's own
+ * processes and files are left alone. */
+static int attack_running(struct container *c)
+{
+	struct prove *prove = c->prove;
+	json_t *all = engine_want(&c->engine, "GET", "/containers/",
+				  prove->container, "/json");
+	AUTO_FD int ns = open_network(prove->container, all);
+	int status, result;
+
+	find_sandbox(c, all);
+	json_decref(all);
+	find_log(c);
+	fill_gateway(c, prove_prepare(prove, true, true));
+	status = prove_attack_in(prove, ns);
+	result = prove_settle(prove);
+	if (!status && *c->sandbox)
+		prove_tell_daemon(prove, client_socket(prove->socket),
+				  c->sandbox);
+	return status ? EXIT_SALLYPORT : result;
 }
 
 int prove_docker(struct prove *prove)
@@ -232,16 +289,19 @@ int prove_docker(struct prove *prove)
 
 	c->prove = prove;
 	c->engine.socket = prove->engine ? prove->engine : ENGINE_SOCKET;
-	if (!engine_name(prove->docker))
-		die(EXIT_SALLYPORT, "'%s' is no name of a network",
-		    prove->docker);
+	if (!session_root())
+		die(EXIT_SALLYPORT, "--docker needs root");
+	if (!engine_name(prove->docker) ||
+	    (prove->container && !engine_name(prove->container)))
+		die(EXIT_SALLYPORT, "'%s' is no name of a network, or '%s' of "
+		    "a container",
+		    prove->docker, prove->container ? prove->container : "");
 	find_network(c);
+	if (prove->container)
+		return attack_running(c);
 	task = prove_prepare(prove, false, true);
 	task->alone = true;
-	if (!ip_parse(c->gateway, &task->gateway))
-		die(EXIT_SALLYPORT, "the network's gateway is %s", c->gateway);
-	task->proxy = task->gateway;
-	task->proxy_port = GATEWAY_PROXY_PORT;
+	fill_gateway(c, task);
 	atexit(clean_up);
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);

@@ -99,7 +99,7 @@ static struct ip find_gateway(int ns)
 }
 
 /* As `exec` does it. */
-static int attack_in(struct prove *prove, int ns)
+int prove_attack_in(struct prove *prove, int ns)
 {
 	static struct command_process command;
 	static struct run_view view;
@@ -149,7 +149,7 @@ static int prove_foreign(struct prove *prove)
 	if (!task->gateway.len)
 		task->gateway = prove_ip(PROVE_RESOLVER);
 	task->proxy_port = GATEWAY_PROXY_PORT;
-	status = attack_in(prove, ns);
+	status = prove_attack_in(prove, ns);
 	result = prove_settle(prove);
 	if (!status && prove->watch)
 		prove_tell_log(prove);

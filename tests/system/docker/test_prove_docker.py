@@ -66,13 +66,35 @@ def tells(case, said):
 
 
 def test_not_a_network_of_ours(case):
-    """The engine's own: all that is tried gets out where somebody answers."""
-    done = prove(case, "bridge")
+    """The engine's own kind: this machine, and others, are reached."""
+    case.docker.run("network", "create", "-d", "bridge", "open")
+    done = prove(case, "open")
     said, at, out = attacks(done)
     assert done.returncode == 1, (done, out)
     assert {"machine-tcp", "witness"} <= out, (out, done.stderr)
     assert "not sallyport" in done.stderr and said["reported"] == "", done
     nothing_left(case)
+
+
+def test_container_with_a_second_network(case):
+    """One that runs: held, until somebody connects it to another network and
+    takes the tables away that stop what goes there."""
+    case.docker.run("run", "-d", "--name", "busy", "--network", "agents", "box",
+                    "sleep", "1000")
+    settle(lambda: "inet" in case.docker.inside("busy", "nft", "list",
+                                                "tables"), True)
+    done = prove(case, "agents", "--container", "busy")
+    said, at, out = attacks(done)
+    assert done.returncode == 0 and not out, (out, done.stderr, [
+        at[a] for a in out])
+    assert at["tcp"]["recorded"] and said["reported"], said
+    case.docker.run("network", "connect", "bridge", "busy")
+    case.docker.inside("busy", "nft", "flush", "ruleset")
+    done = prove(case, "agents", "--container", "busy")
+    said, at, out = attacks(done)
+    assert done.returncode == 1 and "one-link" in out, (out, done.stderr)
+    assert "eth1" in at["one-link"]["detail"], at["one-link"]
+    case.docker.run("rm", "-f", "busy")
 
 
 def test_mistakes(case):
