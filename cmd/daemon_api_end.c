@@ -133,6 +133,8 @@ void api_attacks(struct daemon *daemon, struct http_request *http,
 {
 	struct api_call *call = api_call_on(daemon, http, sandbox);
 
-	if (call)
-		api_read(daemon, http, REQUEST_ATTACKS, report, call);
+	if (!call)
+		return;
+	call->any = true;
+	api_read(daemon, http, REQUEST_ATTACKS, report, call);
 }

@@ -34,7 +34,8 @@ def attacks(done):
 
 
 def nothing_left(case):
-    assert case.docker.out("ps", "-aq") == ""
+    assert case.docker.out("ps", "-aq", "--filter",
+                           "label=sallyport.prove") == ""
     assert case.docker.out("images", "-q", "--filter", "dangling=true") == ""
 
 
@@ -56,7 +57,7 @@ def test_held(case):
 
 def tells(case, said):
     """The receipt of the session, which ended with the container."""
-    assert said["reported"].startswith("docker-"), said["reported"]
+    assert said.get("reported", "").startswith("docker-"), said.get("reported", "")
     log = os.path.dirname(said["log"])
     settle(lambda: os.path.getsize(log + "/receipt.dsse.json") > 0, True)
     shown = subprocess.run([case.daemon.binary, "verify", "--json", log],
@@ -72,7 +73,7 @@ def test_not_a_network_of_ours(case):
     said, at, out = attacks(done)
     assert done.returncode == 1, (done, out)
     assert {"machine-tcp", "witness"} <= out, (out, done.stderr)
-    assert "not sallyport" in done.stderr and said["reported"] == "", done
+    assert "not sallyport" in done.stderr and said.get("reported", "") == "", done
     nothing_left(case)
 
 
@@ -87,7 +88,7 @@ def test_container_with_a_second_network(case):
     said, at, out = attacks(done)
     assert done.returncode == 0 and not out, (out, done.stderr, [
         at[a] for a in out])
-    assert at["tcp"]["recorded"] and said["reported"], said
+    assert at["tcp"]["recorded"] and said.get("reported", ""), said
     case.docker.run("network", "connect", "bridge", "busy")
     case.docker.inside("busy", "nft", "flush", "ruleset")
     done = prove(case, "agents", "--container", "busy")
