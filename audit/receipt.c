@@ -122,43 +122,6 @@ static void put_packets(struct json *j, const struct receipt *receipt)
 	json_close(j, '}');
 }
 
-const char *attack_word(enum attack_result result)
-{
-	static const char *const words[] = { [ATTACK_HELD] = "held",
-					     [ATTACK_GOT_OUT] = "got_out",
-					     [ATTACK_SKIPPED] = "skipped" };
-
-	return words[result];
-}
-
-void attacks_count(const struct attacks *attacks,
-		   unsigned ret_count[ATTACK_RESULTS])
-{
-	memset(ret_count, 0, ATTACK_RESULTS * sizeof(*ret_count));
-	for (size_t i = 0; i < attacks->n; i++)
-		ret_count[attacks->at[i].result]++;
-}
-
-static void put_attacks(struct json *j, const struct attacks *attacks)
-{
-	unsigned count[ATTACK_RESULTS];
-
-	if (!attacks || !attacks->n)
-		return;
-	attacks_count(attacks, count);
-	json_open(j, "attacks", '{');
-	for (unsigned i = 0; i < ATTACK_RESULTS; i++)
-		json_uint(j, attack_word((enum attack_result)i), count[i]);
-	json_uint(j, "duration_ms", attacks->duration_ms);
-	json_open(j, "results", '{');
-	for (size_t i = 0; i < attacks->n; i++)
-		json_text(
-			j, attacks->at[i].name,
-			attack_word((enum attack_result)attacks->at[i].result));
-	json_close(j, '}');
-	json_close(j, '}');
-}
-
 static void put_verdicts(struct json *j, const struct tally_sums *sums)
 {
 	json_open(j, "verdicts", '{');
@@ -208,7 +171,7 @@ static void put_receipt(struct json *j, const struct receipt *receipt)
 	put_ruleset(j, receipt);
 	put_notes(j, "findings", &receipt->sums->finding);
 	json_uint(j, "findings_total", receipt->sums->finding.total);
-	put_attacks(j, receipt->attacks);
+	attacks_put(j, receipt->attacks);
 	put_packets(j, receipt);
 	put_verdicts(j, receipt->sums);
 	put_log(j, receipt);

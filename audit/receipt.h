@@ -22,48 +22,34 @@
  *			changes_total}; start and end are absent if they were
  *			not read; changes are foreign ones and our repairs
  *	findings	[{sequence,time,text}], findings_total
- *	attacks		{held,got_out,skipped,duration_ms,results{ID:WORD}}:
- *what `sallyport prove` found; absent in other sessions. WORD is held, got_out
- *or skipped packets
- *{counted{spoofed,refused,ipv6,forwarded},recorded, unreported}; counted and
- *unreported are absent if the kernel's counters were not read verdicts
- *{allowed,refused,by_reason{WORD:N}}: see struct tally_sums bytes
- *{up,down} log
- *{records,root,parts,sign,durability,checkpoints,first_checkpoint,last_checkpoint}
- *key {vkey,ephemeral}
+ *	attacks		{held,got_out,skipped,duration_ms,reports,
+ *			reported_by[UID],results{ID:WORD}}: what `sallyport
+ *			prove` found; absent where it was not used. WORD is
+ *			held, got_out or skipped. Reports are of a session
+ *			that was there already, by those who may say so;
+ *			absent in the receipt of a session of its own
+ *	packets		{counted{spoofed,refused,ipv6,forwarded},recorded,
+ *			unreported}; counted and unreported are absent if the
+ *			kernel's counters were not read
+ *	verdicts	{allowed,refused,by_reason{WORD:N}}: see struct
+ *			tally_sums
+ *	bytes		{up,down}
+ *	log		{records,root,parts,sign,durability,checkpoints,
+ *			first_checkpoint,last_checkpoint}
+ *	key		{vkey,ephemeral}
  *
  * Lists hold the first TALLY_NOTES; their totals say how many there were.
  */
 #ifndef AUDIT_RECEIPT_H
 #define AUDIT_RECEIPT_H
 
+#include "audit/attacks.h"
 #include "audit/merkle.h"
 #include "audit/statement.h"
 #include "audit/tally.h"
 #include "audit/vkey.h"
 
 #define RECEIPT_TYPE "https://sallyport.example/receipt/v1"
-
-/* An attack of `sallyport prove`. */
-enum attack_result { ATTACK_HELD, ATTACK_GOT_OUT, ATTACK_SKIPPED };
-#define ATTACK_RESULTS	3
-#define ATTACKS_MAX	128
-#define ATTACK_NAME_MAX 24
-
-struct attacks {
-	uint32_t n; /* 0: there were none */
-	uint32_t duration_ms;
-	struct attack {
-		char name[ATTACK_NAME_MAX];
-		uint8_t result; /* enum attack_result */
-	} at[ATTACKS_MAX];
-};
-
-/* "held", "got_out", "skipped". */
-const char *attack_word(enum attack_result result);
-/* How many there are of each. */
-void attacks_count(const struct attacks *attacks,
-		   unsigned ret_count[ATTACK_RESULTS]);
 
 /* Strings are never NULL. "" is left out. */
 struct receipt {

@@ -50,6 +50,7 @@ static const struct kind_info {
 	[EVENT_POLICY] = { "policy", CLASS_LIFECYCLE, 8, 8 }, /* update */
 	[EVENT_RULESET] = { "ruleset", CLASS_CONFIG, 1, 1 },  /* log */
 	[EVENT_EXEC] = { "exec", CLASS_LIFECYCLE, 3, 3 },     /* start */
+	[EVENT_ATTACKS] = { "attacks", CLASS_LIFECYCLE, 99, 99 },
 };
 
 static unsigned http_activity(const char *method)

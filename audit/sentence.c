@@ -178,6 +178,9 @@ static void say_event(struct out *out, const struct audit_event *event)
 	case EVENT_EXEC:
 		out_text(out, "A command is about to start");
 		break;
+	case EVENT_ATTACKS:
+		out_text(out, "Its boundary was attacked to prove it");
+		break;
 	case EVENT_DNS_QUERY:
 	case EVENT_DNS_ANSWER:
 		say_name(out, event);

@@ -30,6 +30,7 @@ struct connection {
 	struct control *control;
 	struct event *readable; /* NULL: free */
 	int fd;
+	uid_t uid; /* who asks */
 };
 
 struct control {
@@ -135,7 +136,7 @@ static void on_request(evutil_socket_t fd, short what, void *arg)
 		n = recv(fd, request, sizeof(request), MSG_DONTWAIT);
 	if (n > 0 && n <= CONTROL_REQUEST_MAX) {
 		request[n] = '\0';
-		control->fn(control->arg, request, reply);
+		control->fn(control->arg, connection->uid, request, reply);
 		send(fd, reply, strlen(reply), MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 	hang_up(connection);
@@ -143,31 +144,37 @@ static void on_request(evutil_socket_t fd, short what, void *arg)
 
 /* The mode of the socket lets nobody in but its owner and root. This asks once
  * more, as far as it can: in a user namespace where we alone are mapped, root
- * has no number. */
-static bool is_ours(const struct control *control, int fd)
+ * has no number, and we have another one than outside (@ret_uid is that). */
+static bool is_ours(const struct control *control, int fd, uid_t *ret_uid)
 {
+	const bool moved = control->owner != geteuid();
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return false;
-	return peer.uid == 0 || peer.uid == geteuid() ||
-	       (control->owner != geteuid() && peer.uid == UID_UNMAPPED);
+	*ret_uid = peer.uid == geteuid()		? control->owner
+		   : moved && peer.uid == UID_UNMAPPED ? 0
+						       : peer.uid;
+	return peer.uid == 0 || *ret_uid == 0 || *ret_uid == control->owner;
 }
 
 static void take(struct control *control, int fd)
 {
 	const struct timeval limit = { .tv_sec = REQUEST_S };
+	uid_t uid = UID_UNMAPPED;
 	size_t i = 0;
 
 	while (i < CONNECTIONS_MAX && control->connection[i].readable)
 		i++;
-	if (i == CONNECTIONS_MAX || !is_ours(control, fd)) {
+	if (i == CONNECTIONS_MAX || !is_ours(control, fd, &uid)) {
 		close(fd);
 		return;
 	}
 	struct connection *connection = &control->connection[i];
-	*connection = (struct connection){ .control = control, .fd = fd };
+	*connection = (struct connection){ .control = control,
+					   .fd = fd,
+					   .uid = uid };
 	connection->readable =
 		event_new(control->base, fd, EV_READ, on_request, connection);
 	if (!connection->readable) {

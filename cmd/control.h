@@ -12,16 +12,19 @@
 #define CMD_CONTROL_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 struct control;
 struct event_base;
 
 #define CONTROL_NAME	    "control"
-#define CONTROL_REQUEST_MAX 1024
+#define CONTROL_REQUEST_MAX 8192
 #define CONTROL_REPLY_MAX   2048
 
-/* Fills @reply, of CONTROL_REPLY_MAX bytes, with what answers @request. */
-typedef void control_fn(void *arg, const char *request, char *reply);
+/* Fills @reply, of CONTROL_REPLY_MAX bytes, with what answers @request of the
+ * user @uid. */
+typedef void control_fn(void *arg, uid_t uid, const char *request,
+			char *reply);
 
 /* Listens in @dir, before privileges change. 0 or -errno; -EADDRINUSE: somebody
  * else serves there. */

@@ -201,6 +201,7 @@ static const struct route routes[] = {
 	{ "DELETE", "/v1/sandboxes/*", CHANGE, api_remove },
 	{ "PUT", "/v1/sandboxes/*/policy", CHANGE, api_policy },
 	{ "POST", "/v1/sandboxes/*/exec", SEE, api_exec },
+	{ "POST", "/v1/sandboxes/*/attacks", SEE, api_attacks },
 	{ "POST", "/v1/sandboxes/*/end", CHANGE, api_end },
 	{ "POST", "/v1/sandboxes/*/publish", CHANGE, api_publish },
 };
@@ -227,12 +228,14 @@ static bool fits(const char *pattern, const char *path, char *name)
 
 struct daemon_sandbox *api_find(struct daemon *daemon,
 				const struct http_request *http,
-				const char *name)
+				const char *name, bool docker)
 {
 	struct daemon_sandbox *s = daemon_find(daemon, name);
 
-	return s && sees(http_request_peer(http), s) && !s->spec.docker ? s
-									: NULL;
+	return s && sees(http_request_peer(http), s) &&
+			       (docker || !s->spec.docker)
+		       ? s
+		       : NULL;
 }
 
 /* The one place that says who may do what. 0 and the sandbox that it is about,

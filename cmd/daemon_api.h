@@ -16,10 +16,11 @@ void api_sandbox(struct http_request *http, int status,
 /* Of an -errno of daemon.h. */
 int api_status(int err);
 
-/* The sandbox @name, if who asks may change it; or NULL. */
+/* The sandbox @name, if who asks may change it, or see it where @docker: one of
+ * a container, too; or NULL. */
 struct daemon_sandbox *api_find(struct daemon *daemon,
 				const struct http_request *http,
-				const char *name);
+				const char *name, bool docker);
 
 /* daemon_read.c: reads the body of @http, a long one beside the loop, and looks
  * at its bundle (->bundle_err). Then @fn, perhaps at once: @err is
@@ -43,5 +44,7 @@ void api_end(struct daemon *daemon, struct http_request *http,
 	     struct daemon_sandbox *sandbox);
 void api_exec(struct daemon *daemon, struct http_request *http,
 	      struct daemon_sandbox *sandbox);
+void api_attacks(struct daemon *daemon, struct http_request *http,
+		 struct daemon_sandbox *sandbox);
 
 #endif

@@ -65,7 +65,7 @@ bool api_is_read(struct api_call *call, int err,
 struct daemon_sandbox *api_find_again(struct api_call *call)
 {
 	struct daemon_sandbox *sandbox =
-		api_find(call->daemon, call->http, call->name);
+		api_find(call->daemon, call->http, call->name, call->any);
 
 	if (!sandbox) {
 		api_error(call->http, 404, "there is no such sandbox", "");

@@ -17,6 +17,7 @@ struct api_call {
 	size_t publishes, waits;
 	char name[DAEMON_NAME_MAX]; /* whom it is about */
 	bool made; /* the sandbox is new, and goes if this goes wrong */
+	bool any;  /* it changes nothing: it may be a container's */
 	char why[512];
 };
 

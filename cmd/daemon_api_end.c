@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * daemon_api_end.c - the routes that end sandboxes, and that note which command
- * is run in one.
+ * is run in one, and what attacks on one came to.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "cmd/daemon_api_call.h"
 #include "cmd/daemon_reply.h"
+#include "cmd/prove_report.h"
 
 static void on_removed(void *arg, struct daemon_sandbox *sandbox, int err,
 		       const char *why)
@@ -98,4 +99,42 @@ void api_exec(struct daemon *daemon, struct http_request *http,
 
 	if (call)
 		api_read(daemon, http, REQUEST_EXEC, exec_in, call);
+}
+
+/* --- attacks ------------------------------------------------------------- */
+
+/* Who reports is who the kernel says, and all that is known of it. */
+static void report(void *arg, struct request *request, int err,
+		   const struct request_error *why)
+{
+	struct daemon_sandbox *sandbox;
+	struct api_call *call = arg;
+
+	if (!api_is_read(call, err, why))
+		return;
+	sandbox = api_find_again(call);
+	if (!sandbox)
+		return;
+	if (!prove_report_known(&request->attacks)) {
+		api_refuse(call, -EINVAL,
+			   "there are attacks that are not known here: is "
+			   "this another version of sallyport?");
+		return;
+	}
+	request->attacks.reports = request->attacks.users = 1;
+	request->attacks.user[0] = http_request_peer(call->http)->uid;
+	err = daemon_attacks(sandbox, &request->attacks, api_on_changed, call);
+	if (err)
+		api_refuse(call, err, err == -EBUSY ? "it is not ready" : "");
+}
+
+void api_attacks(struct daemon *daemon, struct http_request *http,
+		 struct daemon_sandbox *sandbox)
+{
+	struct api_call *call = api_call_on(daemon, http, sandbox);
+
+	if (!call)
+		return;
+	call->any = true;
+	api_read(daemon, http, REQUEST_ATTACKS, report, call);
 }

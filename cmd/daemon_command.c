@@ -66,20 +66,33 @@ void box_let_go(struct box *box)
 	close_fd(&box->sandbox.summary);
 }
 
+/* What can't be asked is answered by the death of its keeper. */
+static int ask_keeper(struct box *box, enum msg_type type, const void *payload,
+		      daemon_done_fn *done, void *arg)
+{
+	if (box->sandbox.state != SANDBOX_READY)
+		return -EBUSY;
+	if (!box_wait(box, type, done, arg))
+		return -ENOMEM;
+	if (keeper_tell(box->keeper, type, payload, -1))
+		keeper_kill(box->keeper);
+	return 0;
+}
+
+int daemon_attacks(struct daemon_sandbox *sandbox,
+		   const struct attacks *attacks, daemon_done_fn *done,
+		   void *arg)
+{
+	return ask_keeper(box_of(sandbox), MSG_KEEP_ATTACKS, attacks, done,
+			  arg);
+}
+
 int daemon_exec(struct daemon_sandbox *sandbox, uid_t uid, const char *command,
 		daemon_done_fn *done, void *arg)
 {
-	struct box *box = box_of(sandbox);
 	struct msg_keep_exec msg = { .uid = uid };
 	size_t len = strnlen(command, sizeof(msg.command) - 1);
 
-	if (sandbox->state != SANDBOX_READY)
-		return -EBUSY;
 	memcpy(msg.command, command, len);
-	if (!box_wait(box, MSG_KEEP_EXEC, done, arg))
-		return -ENOMEM;
-	/* What can't be asked is answered by the death of its keeper. */
-	if (keeper_tell(box->keeper, MSG_KEEP_EXEC, &msg, -1))
-		keeper_kill(box->keeper);
-	return 0;
+	return ask_keeper(box_of(sandbox), MSG_KEEP_EXEC, &msg, done, arg);
 }

@@ -394,6 +394,8 @@ static int take_root(struct reader *r, enum request_kind kind, json_t *root)
 		return take_one_publish(r, root);
 	if (kind == REQUEST_EXEC)
 		return take_exec(r, root);
+	if (kind == REQUEST_ATTACKS)
+		return request_attacks(root, &r->request->attacks, r->err);
 	if (kind == REQUEST_END)
 		return take_object(r, root, end_keys, ARRAY_SIZE(end_keys));
 	ret = check_policy(r, root);

@@ -22,6 +22,7 @@ enum request_kind {
 	REQUEST_PUBLISH,
 	REQUEST_EXEC,
 	REQUEST_END,
+	REQUEST_ATTACKS,
 };
 
 struct request {
@@ -39,11 +40,18 @@ struct request {
 	char command[MSG_EXEC_MAX]; /* REQUEST_EXEC; never "" */
 	uint8_t status;		    /* REQUEST_END */
 	enum ended_by ended;	    /* the same */
+	struct attacks attacks;	    /* REQUEST_ATTACKS */
 };
 
 struct request_error {
 	char error[640], hint[256];
 };
+
+/* daemon_request_attacks.c: {"duration_ms":N,"results":{ID:WORD}}, of attacks
+ * that this sallyport knows. 0, or -EINVAL and @reterr. */
+struct json_t;
+int request_attacks(const struct json_t *root, struct attacks *ret,
+		    struct request_error *reterr);
 
 /* Reads @len bytes of @body. 0, and the caller calls request_free(); -EINVAL
  * and @reterr; -EFBIG, the same, for a policy that is too long; -ENOMEM. */

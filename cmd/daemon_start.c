@@ -315,7 +315,8 @@ static void take_done(struct box *box, const struct msg_keep_done *done)
 		box->last = &box->waiters;
 	policy = waiter->type == MSG_KEEP_POLICY;
 	/* Of a command there is nothing to keep. */
-	if (done->status == 0 && waiter->type != MSG_KEEP_EXEC)
+	if (done->status == 0 && waiter->type != MSG_KEEP_EXEC &&
+	    waiter->type != MSG_KEEP_ATTACKS)
 		settle(box, waiter);
 	else
 		answer(box, waiter, done->status, done->text);

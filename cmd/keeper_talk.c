@@ -162,6 +162,21 @@ static void take_exec(struct keeper *k, const struct msg_keep_exec *msg)
 	keeper_say(k, MSG_KEEP_DONE, &done);
 }
 
+static void take_attacks(struct keeper *k, const struct attacks *attacks)
+{
+	struct msg_keep_done done = { .status = attacks->users != 1
+							? -EINVAL
+							: warden_reported(
+								  &k->warden,
+								  attacks) };
+
+	if (done.status)
+		snprintf(done.text, sizeof(done.text),
+			 "the ledger does not take the report: %s",
+			 strerror(-done.status));
+	keeper_say(k, MSG_KEEP_DONE, &done);
+}
+
 /* --- counts -------------------------------------------------------------- */
 
 static void ask_counts(struct keeper *k)
@@ -237,6 +252,9 @@ static void obey(struct keeper *k, struct msg *msg)
 		break;
 	case MSG_KEEP_EXEC:
 		take_exec(k, &msg->keep_exec);
+		break;
+	case MSG_KEEP_ATTACKS:
+		take_attacks(k, &msg->attacks);
 		break;
 	case MSG_KEEP_STATS:
 		boundary_look_every(&k->warden, msg->keep_stats.look_s);

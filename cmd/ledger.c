@@ -93,7 +93,7 @@ static int obey(struct ledger *ledger, struct msg *msg)
 		log->end = msg->ledger_end;
 		return 1;
 	case MSG_LEDGER_ATTACKS:
-		log->attacks = msg->attacks;
+		attacks_add(&log->attacks, &msg->attacks);
 		return 1;
 	case MSG_LEDGER_SUMS:
 		r = ledger_log_tell(log);

@@ -74,6 +74,7 @@ static bool is_wardens(const struct audit_event *event)
 	return event->kind == EVENT_SESSION_OPEN ||
 	       event->kind == EVENT_SESSION_CLOSE ||
 	       event->kind == EVENT_POLICY || event->kind == EVENT_RULESET ||
+	       event->kind == EVENT_EXEC || event->kind == EVENT_ATTACKS ||
 	       event->pid || (event->process && *event->process);
 }
 

@@ -54,6 +54,7 @@ static enum log_kind kind_of(enum event_kind kind)
 	case EVENT_SESSION_OPEN:
 	case EVENT_SESSION_CLOSE:
 	case EVENT_EXEC:
+	case EVENT_ATTACKS:
 		return LOG_KIND_SESSION;
 	default:
 		return LOG_KIND_FLOW;

@@ -116,6 +116,7 @@ static const char *what_cell(const struct log_record *record)
 		[EVENT_POLICY] = "policy",
 		[EVENT_RULESET] = "ruleset",
 		[EVENT_EXEC] = "exec",
+		[EVENT_ATTACKS] = "attacks",
 	};
 
 	static const char *const host_words[HOSTLOG_EVENT_COUNT] = {

@@ -211,18 +211,9 @@ static bool keep_ended_ok(const struct msg *msg)
 	       msg->keep_ended.receipt <= 1 && msg->keep_ended.whole <= 1;
 }
 
-static bool attacks_ok(const struct msg *msg)
+static bool attacks_msg_ok(const struct msg *msg)
 {
-	if (msg->attacks.n > ATTACKS_MAX)
-		return false;
-	for (size_t i = 0; i < msg->attacks.n; i++)
-		if (!TEXT_OK(msg->attacks.at[i].name) ||
-		    msg->attacks.at[i].name[strspn(msg->attacks.at[i].name,
-						   "abcdefghijklmnopqrstuvwxyz"
-						   "0123456789-")] ||
-		    msg->attacks.at[i].result >= ATTACK_RESULTS)
-			return false;
-	return true;
+	return attacks_ok(&msg->attacks);
 }
 
 static const struct msg_spec {
@@ -251,7 +242,7 @@ static const struct msg_spec {
 	[MSG_TALLY_ROW] = { true, false, sizeof(struct tally_row),
 			    tally_row_ok },
 	[MSG_LEDGER_ATTACKS] = { true, false, sizeof(struct attacks),
-				 attacks_ok },
+				 attacks_msg_ok },
 	[MSG_LEDGER_SUMS] = { true, false, 0, NULL },
 	[MSG_LEDGER_SUMS_ARE] = { true, false, sizeof(struct msg_ledger_sums),
 				  NULL },
@@ -304,6 +295,8 @@ static const struct msg_spec {
 			    keep_exec_ok },
 	[MSG_KEEP_READY] = { true, false, sizeof(struct msg_keep_ready),
 			     keep_ready_ok },
+	[MSG_KEEP_ATTACKS] = { true, false, sizeof(struct attacks),
+			       attacks_msg_ok },
 	[MSG_KEEP_DONE] = { true, false, sizeof(struct msg_keep_done),
 			    keep_done_ok },
 	[MSG_KEEP_COUNTS] = { true, false, sizeof(struct msg_keep_counts),

@@ -65,10 +65,11 @@ enum msg_type {
 	MSG_KEEP_FINDING, /* struct msg_keep_finding: for the log */
 	MSG_KEEP_END,	  /* struct msg_keep_end */
 	MSG_KEEP_EXEC,	  /* struct msg_keep_exec: a record of it */
+	MSG_KEEP_ATTACKS, /* struct attacks: a report, for log and receipt */
 	/* keeper -> daemon */
 	MSG_KEEP_READY,	  /* struct msg_keep_ready: to GO */
 	MSG_KEEP_DONE,	  /* struct msg_keep_done: to NETNS after GO, POLICY,
-			     FORWARD, EXEC, in the order they came */
+			     FORWARD, EXEC, ATTACKS, in the order they came */
 	MSG_KEEP_COUNTS,  /* struct msg_keep_counts: to STATS */
 	MSG_KEEP_FAILED,  /* struct msg_keep_failed: it is about to end */
 	MSG_KEEP_SUMMARY, /* fd: what it came to, members of JSON; before ENDED
@@ -76,7 +77,8 @@ enum msg_type {
 	MSG_KEEP_ENDED,	  /* struct msg_keep_ended: the last word */
 	/* warden -> ledger, at any time, and its answer */
 	MSG_LEDGER_SUMS,
-	MSG_LEDGER_ATTACKS,  /* struct attacks: what `prove` found; no answer */
+	MSG_LEDGER_ATTACKS,  /* struct attacks: what `prove` found, or one more
+				report of it; no answer */
 	MSG_LEDGER_SUMS_ARE, /* struct msg_ledger_sums */
 	MSG_TYPE_COUNT
 };

@@ -15,6 +15,7 @@
 #include "cmd/command.h"
 #include "cmd/options.h"
 #include "cmd/policy_options.h"
+#include "cmd/prove_statement.h"
 #include "policy/policy.h"
 
 #define EXIT_USAGE 2
@@ -26,7 +27,12 @@ enum {
 	OPT_USER = 'u',
 	OPT_NETNS = 's',
 	OPT_WATCH = 'w',
+	OPT_SOCKET = 'S',
 	OPT_GUARD = 'g',
+	OPT_DOCKER = 'd',
+	OPT_CONTAINER = 'c',
+	OPT_ENGINE = 'e',
+	OPT_RECEIPT = 'r',
 	OPT_LIST = 'L',
 	OPT_QUIET = 'q',
 	OPT_JSON = 'j',
@@ -41,7 +47,12 @@ static const struct option table[] = {
 	{ "user", required_argument, NULL, OPT_USER },
 	{ "netns", required_argument, NULL, OPT_NETNS },
 	{ "watch", required_argument, NULL, OPT_WATCH },
+	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "guard", no_argument, NULL, OPT_GUARD },
+	{ "docker", required_argument, NULL, OPT_DOCKER },
+	{ "container", required_argument, NULL, OPT_CONTAINER },
+	{ "receipt", required_argument, NULL, OPT_RECEIPT },
+	{ "docker-host", required_argument, NULL, OPT_ENGINE },
 	{ "list", no_argument, NULL, OPT_LIST },
 	{ "quiet", no_argument, NULL, OPT_QUIET },
 	{ "json", no_argument, NULL, OPT_JSON },
@@ -52,7 +63,8 @@ static const struct option table[] = {
 static const char help_text[] =
 	"usage: sallyport prove [OPTION]...\n"
 	"       sallyport prove --netns PATH [--watch DIR] [OPTION]...\n"
-	"       sallyport prove --guard [OPTION]...\n\n"
+	"       sallyport prove --guard [OPTION]...\n"
+	"       sallyport prove --docker NETWORK [OPTION]...\n\n"
 	"Attacks a boundary from inside, and says what got out. Needs nothing "
 	"outside:\nwhat is answered, goes another way, reaches a listener of "
 	"this machine's, or is\nnot in the session's log, got out. By default "
@@ -60,14 +72,29 @@ static const char help_text[] =
 	"result.\n\n";
 
 static const char more_text[] =
-	"  --netns PATH      a network namespace that is there: a path, a name "
-	"in\n"
-	"                    /run/netns, or a sandbox of the daemon; needs "
-	"root\n"
+	"  --netns PATH      a network namespace that is there: the name of a "
+	"sandbox of\n"
+	"                    the daemon; as root also a path, or a name in "
+	"/run/netns\n"
 	"  --watch DIR       with it: the log of that sandbox's session, in "
 	"which each\n"
-	"                    refusal has to be\n"
+	"                    refusal has to be, and which is told the result; "
+	"that of the\n"
+	"                    daemon's is known\n"
+	"  --socket PATH     with it: where the daemon is asked\n"
 	"  --guard           this machine, which is guarded; needs root\n"
+	"  --docker NETWORK  a network of the driver's: from a container that "
+	"Docker makes\n"
+	"                    on it, of an image that is this program; needs "
+	"root\n"
+	"  --container NAME  with it: from the network of a container that is "
+	"there\n"
+	"  --docker-host PATH\n"
+	"                    with it: the engine's socket\n"
+	"  --receipt FILE    of what is there: the result as a statement of its "
+	"own, signed\n"
+	"                    with your key, in this new file, for `sallyport "
+	"verify`\n"
 	"  --log DIR         where audit.jsonl goes, as for `sallyport run`\n"
 	"  --key FILE        what signs the log\n"
 	"  --name NAME       a name for the session\n"
@@ -118,6 +145,21 @@ static void apply(struct prove *prove, int code)
 	case OPT_WATCH:
 		prove->watch = optarg;
 		break;
+	case OPT_SOCKET:
+		prove->socket = optarg;
+		break;
+	case OPT_DOCKER:
+		prove->docker = optarg;
+		break;
+	case OPT_CONTAINER:
+		prove->container = optarg;
+		break;
+	case OPT_RECEIPT:
+		prove->statement = optarg;
+		break;
+	case OPT_ENGINE:
+		prove->engine = optarg;
+		break;
 	case OPT_GUARD:
 		prove->guard = true;
 		break;
@@ -152,14 +194,22 @@ static void parse(struct prove *prove, int argc, char **argv)
 	}
 	if (optind < argc)
 		bad("what is", argv[optind]);
-	if (prove->netns && prove->guard)
-		bad("--netns and --guard are two places", NULL);
+	if (!!prove->netns + prove->guard + !!prove->docker > 1)
+		bad("--netns, --guard and --docker are places: one at a time",
+		    NULL);
+	if ((prove->engine || prove->container) && !prove->docker)
+		bad("--docker-host and --container go with --docker", NULL);
 	if (prove->watch && !prove->netns)
 		bad("--watch goes with --netns: other logs are known", NULL);
-	if ((prove->netns || prove->guard) &&
-	    (prove->options->log_dir || prove->options->key ||
-	     prove->options->name))
+	if ((prove->netns || prove->guard || prove->docker) &&
+	    (prove->options->log_dir || prove->options->name ||
+	     (prove->options->key && !prove->statement)))
 		bad("--log, --key and --name are for a session of its own",
+		    NULL);
+	if (prove->statement && !prove->netns && !prove->guard &&
+	    !prove->docker)
+		bad("a session of its own has a receipt: --receipt is for what "
+		    "is there",
 		    NULL);
 }
 
@@ -182,10 +232,14 @@ static void print(const struct prove *prove)
 {
 	struct prove_about about = { .what = "this sandbox",
 				     .log = prove->log,
-				     .receipt = prove->receipt };
+				     .receipt = prove->receipt,
+				     .reported = prove->reported };
 
 	if (prove->netns)
 		about.what = prove->netns;
+	if (prove->docker)
+		about.what = prove->container ? prove->container
+					      : prove->docker;
 	if (prove->guard)
 		about.what = "this machine, guarded";
 	if (*about.receipt && access(about.receipt, F_OK) < 0)
@@ -206,9 +260,13 @@ int prove_main(int argc, char **argv)
 	prove.options = &options;
 	parse(&prove, argc, argv);
 	build_policy(&prove);
-	status = prove.netns   ? prove_netns(&prove)
-		 : prove.guard ? prove_guarded(&prove)
-			       : prove_own(&prove);
+	prove_statement_open(&prove);
+	status = prove.netns	? prove_netns(&prove)
+		 : prove.guard	? prove_guarded(&prove)
+		 : prove.docker ? prove_docker(&prove)
+				: prove_own(&prove);
+	if (status <= 1)
+		prove_statement_write(&prove);
 	print(&prove);
 	policy_unref(prove.policy);
 	return ferror(prove.out) ? EXIT_SALLYPORT : status;

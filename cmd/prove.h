@@ -4,7 +4,11 @@
  * came of them.
  *
  *	prove.c		the command line, the modes, the exit status
- *	prove_box.c	the sandbox: ours, or one that is there
+ *	prove_box.c	the sandbox: a session of our own, or a guarded machine
+ *	prove_netns.c	or a namespace that is there
+ *	prove_docker.c	or a container that an engine makes
+ *	prove_engine.c, prove_image.c: of what, and by whom
+ *	prove_report.c	tells that one's session, for its receipt
  *	prove_witness.c	what listens outside, and must not be reached
  *	prove_judge.c	what the attacks say, against what the log says
  *	prove_print.c	the table, and JSON
@@ -47,7 +51,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "audit/receipt.h"
+#include "audit/attacks.h"
 #include "base/addr.h"
 #include "policy/hostname.h"
 
@@ -60,6 +64,7 @@
 struct prove_task {
 	uint32_t suite; /* PROVE_SUITE: it is this binary */
 	bool box;	/* a view of files and namespaces of its own, too */
+	bool alone;	/* the network namespace has one link, and no other */
 	bool log;	/* somebody looks whether it was recorded */
 	uint16_t proxy_port;
 	struct ip gateway, proxy; /* .len 0: not known, there is none */
@@ -128,7 +133,11 @@ struct prove_attack {
 	void (*run)(struct prove_try *t);
 	const char *text; /* for .run */
 	int number;
-	bool box; /* only where there is a box */
+	enum prove_where {
+		PROVE_ANYWHERE,
+		PROVE_BOX,   /* only where task.box */
+		PROVE_ALONE, /* only where task.alone */
+	} where;
 };
 
 struct prove_group {
@@ -231,9 +240,10 @@ const struct prove_attack *prove_judged_attack(size_t i);
 void prove_attacks(const struct prove_verdict *verdict, struct attacks *ret);
 
 struct prove_about {
-	const char *what;    /* was attacked */
-	const char *log;     /* that was looked at; or "" */
-	const char *receipt; /* that tells of it; or "" */
+	const char *what;     /* was attacked */
+	const char *log;      /* that was looked at; or "" */
+	const char *receipt;  /* that tells of it; or "" */
+	const char *reported; /* to whom, whose receipt will; or "" */
 };
 /* @quiet: only what got out, and the last line. */
 void prove_print(FILE *out, const struct prove_verdict *verdict,
@@ -241,13 +251,20 @@ void prove_print(FILE *out, const struct prove_verdict *verdict,
 void prove_print_json(FILE *out, const struct prove_verdict *verdict,
 		      const struct prove_about *about);
 
-/* --- prove_box.c -----------------------------------------------------------
- */
+/* --- what the modes share: prove_box.c ------------------------------------ */
+
+/* The attacks need a few seconds. */
+#define PROVE_ALL_MS   120000
+#define PROVE_RESOLVER "9.9.9.11" /* where questions go, if to no gateway */
 
 struct prove {
 	struct options *options; /* of the session, or what the view asks for */
 	struct policy *policy;
-	const char *netns, *watch; /* --netns, --watch; or NULL */
+	const char *netns, *watch, *socket; /* --netns, --watch...; or NULL */
+	/* --docker, --container, --docker-host; or NULL */
+	const char *docker, *container, *engine;
+	const char *statement; /* --receipt, or NULL */
+	int statement_fd;
 	bool guard, quiet, json;
 
 	FILE *out; /* where our own standard output goes */
@@ -257,12 +274,40 @@ struct prove {
 	uint64_t since_ms;
 	struct prove_verdict verdict;
 	char log[PATH_MAX + 16], receipt[PATH_MAX + 32];
+	char reported[PATH_MAX]; /* to whom; or "" */
 };
+
+/* What runs the attacks: this program as descriptor 0, the sheet as 1. */
+extern char *const prove_argv[];
+/* Instead of descriptor 1, in an image (prove_image.c): its argument. */
+#define PROVE_INSIDE_SHEET "/prove/sheet"
+#define PROVE_INSIDE_WAIT  "wait" /* be a container's first process */
+/* Makes both, and the witnesses, and opens .out. @box, @network: see struct
+ * prove_task, prove_witness_open(). The task, for what only the mode knows. */
+struct prove_task *prove_prepare(struct prove *prove, bool box, bool network);
+/* After the attacks: fills in .verdict. 0, 1 if something got out, or
+ * EXIT_SALLYPORT. */
+int prove_settle(struct prove *prove);
 
 /* Each runs the attacks in such a place, judges them, and returns 0, or what to
  * exit with. They die with a message where they can't. */
 int prove_own(struct prove *prove);
-int prove_netns(struct prove *prove);
 int prove_guarded(struct prove *prove);
+/* prove_netns.c */
+int prove_netns(struct prove *prove);
+/* The attacks in the network namespace @ns, with a view of files and other
+ * namespaces as `run` makes them: the exit status. */
+int prove_attack_in(struct prove *prove, int ns);
+/* prove_docker.c */
+int prove_docker(struct prove *prove);
+
+/* --- prove_report.c ------------------------------------------------------- */
+
+/* The result, to the session in @dir, to that of .log, or to the daemon's of
+ * that name: .reported, or a warning. */
+void prove_tell_session(struct prove *prove, const char *dir);
+void prove_tell_log(struct prove *prove);
+void prove_tell_daemon(struct prove *prove, const char *socket,
+		       const char *name);
 
 #endif

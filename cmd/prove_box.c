@@ -43,14 +43,11 @@
 #include "launch/netns.h"
 #include "policy/explain.h"
 
-/* The attacks need a few seconds. */
-#define ALL_MS	       120000
 #define FINDINGS_MAX   8
-#define GUARD_RESOLVER "9.9.9.11" /* the guard takes questions to anybody */
 
 static char program_path[] = "/proc/self/fd/0";
 static char inside_word[] = "prove-inside";
-static char *const inside_argv[] = { program_path, inside_word, NULL };
+char *const prove_argv[] = { program_path, inside_word, NULL };
 
 /* --- what it is given ------------------------------------------------------
  */
@@ -165,14 +162,14 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-static struct prove_task *prepare(struct prove *prove, bool box, bool network)
+struct prove_task *prove_prepare(struct prove *prove, bool box, bool network)
 {
 	struct prove_task *task;
 
 	make_sheet(prove);
 	task = &prove->sheet->task;
 	task->suite = PROVE_SUITE;
-	task->box = box;
+	task->box = task->alone = box;
 	name_things(prove, task);
 	find_allowed(prove->policy, task);
 	prove_witness_open(&prove->witness, task, network);
@@ -181,8 +178,7 @@ static struct prove_task *prepare(struct prove *prove, bool box, bool network)
 	return task;
 }
 
-/* 0, 1 if something got out, or EXIT_SALLYPORT. */
-static int judge(struct prove *prove)
+int prove_settle(struct prove *prove)
 {
 	char heard[120];
 	const struct prove_evidence evidence = {
@@ -236,7 +232,7 @@ static int on_ended(void *arg, struct warden *warden, int status)
 	snprintf(prove->log, sizeof(prove->log), "%s", warden->session->log);
 	snprintf(prove->receipt, sizeof(prove->receipt), "%s/" LOG_DIR_RECEIPT,
 		 warden->session->dir);
-	result = judge(prove);
+	result = prove_settle(prove);
 	tell_findings(prove, warden);
 	prove_attacks(&prove->verdict, &attacks);
 	if (warden_attacks(warden, &attacks))
@@ -247,128 +243,15 @@ static int on_ended(void *arg, struct warden *warden, int status)
 int prove_own(struct prove *prove)
 {
 	const struct run_hook hook = { .ended = on_ended, .arg = prove };
-	struct prove_task *task = prepare(prove, true, true);
+	struct prove_task *task = prove_prepare(prove, true, true);
 
 	/* Where gateway.c always puts them. */
 	task->gateway = task->proxy = ip_v4(GATEWAY_LINK_BASE + 1);
 	task->proxy_port = GATEWAY_PROXY_PORT;
-	prove->options->argv = (char **)(uintptr_t)inside_argv;
+	prove->options->argv = (char **)(uintptr_t)prove_argv;
 	prove->options->quiet = true;
-	prove->options->timeout_ms = ALL_MS;
+	prove->options->timeout_ms = PROVE_ALL_MS;
 	return run_session(prove->options, &hook);
-}
-
-/* --- a namespace that is there ----------------------------------------------
- */
-
-static int open_netns(const char *name)
-{
-	static const char *const places[] = { "", "/run/netns/",
-					      DAEMON_RUN_DIR "/netns/" };
-	char path[PATH_MAX];
-	struct stat st, own;
-
-	for (size_t i = strchr(name, '/') ? 0 : 1;
-	     i < (strchr(name, '/') ? 1 : ARRAY_SIZE(places)); i++) {
-		snprintf(path, sizeof(path), "%s%s", places[i], name);
-		AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-						    O_NOCTTY);
-		if (fd < 0)
-			continue;
-		if (ioctl(fd, NS_GET_NSTYPE) != CLONE_NEWNET ||
-		    fstat(fd, &st) < 0 || stat("/proc/self/ns/net", &own) < 0)
-			die(EXIT_SALLYPORT, "%s is no network namespace", path);
-		if (st.st_ino == own.st_ino)
-			die(EXIT_SALLYPORT,
-			    "%s is this machine's own network\nUse --guard if "
-			    "that is guarded.",
-			    path);
-		return steal_fd(&fd);
-	}
-	die(EXIT_SALLYPORT,
-	    "there is no network namespace %s\nGive its path, or its name in "
-	    "/run/netns or of a sandbox of the daemon.",
-	    name);
-}
-
-/* What is opened there stays that namespace's. */
-static int open_routes(void *arg, int *ret_fds, size_t *ret_n)
-{
-	(void)arg;
-	ret_fds[0] = open("/proc/thread-self/net/route", O_RDONLY | O_CLOEXEC);
-	*ret_n = 1;
-	return ret_fds[0] < 0 ? -errno : 0;
-}
-
-static struct ip find_gateway(int ns)
-{
-	char line[512], name[32];
-	unsigned to, via;
-	int fd = -1;
-	size_t n = 0;
-
-	if (netns_enter(ns, open_routes, NULL, &fd, &n) || n != 1)
-		return (struct ip){ 0 };
-	AUTO_FILE FILE *f = fdopen(fd, "r");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%31s %x %x", name, &to, &via) == 3 &&
-		    to == 0 && via)
-			return ip_v4(ntohl(via));
-	return (struct ip){ 0 };
-}
-
-/* As `exec` does it. */
-static int attack_in(struct prove *prove, int ns)
-{
-	static struct command_process command;
-	static struct run_view view;
-	static struct session session = { .signing = { .ephemeral = true } };
-	const struct prove_task *task = &prove->sheet->task;
-	struct event_base *base = event_base_new();
-	int status;
-
-	session_home(session.home, sizeof(session.home));
-	run_view_user(&view, prove->options, &command.spec);
-	run_view_hide(&view, DAEMON_RUN_DIR);
-	run_view_hide(&view, DAEMON_STATE_DIR);
-	run_view_choose(&view, prove->options, &session, &command.spec);
-	command_catch(&command);
-	command.spec.netns = ns;
-	command.spec.argv = inside_argv;
-	command_begin(&command, &task->gateway, task->proxy_port, view.home);
-	command_ready(&command, true);
-	if (!base)
-		die(EXIT_SALLYPORT, "event loop: out of memory");
-	command_attach(&command, base, ALL_MS);
-	if (process_start(&command.process))
-		die(EXIT_SALLYPORT, "the sandbox did not start");
-	event_base_dispatch(base);
-	status = command_wait(&command);
-	command_release(&command);
-	event_base_free(base);
-	run_view_free(&view);
-	return status;
-}
-
-int prove_netns(struct prove *prove)
-{
-	AUTO_FD int ns = -1;
-	struct prove_task *task;
-	int status, result;
-
-	if (!session_root())
-		die(EXIT_SALLYPORT, "--netns needs root");
-	ns = open_netns(prove->netns);
-	if (prove->watch)
-		log_find(prove->watch, prove->log);
-	task = prepare(prove, true, true);
-	task->gateway = task->proxy = find_gateway(ns);
-	if (!task->gateway.len)
-		task->gateway = prove_ip(GUARD_RESOLVER);
-	task->proxy_port = GATEWAY_PROXY_PORT;
-	status = attack_in(prove, ns);
-	result = judge(prove);
-	return status ? status : result;
 }
 
 /* --- a machine with a guard --------------------------------------------------
@@ -385,7 +268,7 @@ static _Noreturn void attack_here(void)
 	     setresuid(65534, 65534, 65534) < 0) ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || chdir("/") < 0)
 		_exit(EXIT_SALLYPORT);
-	fexecve(STDIN_FILENO, inside_argv, environ);
+	fexecve(STDIN_FILENO, prove_argv, environ);
 	_exit(EXIT_SALLYPORT);
 }
 
@@ -402,14 +285,16 @@ int prove_guarded(struct prove *prove)
 		die(EXIT_SALLYPORT, "no guard is up: see `sallyport guard up`");
 	snprintf(prove->log, sizeof(prove->log), "%.*s/" LOG_DIR_RECORDS,
 		 PATH_MAX - 1, state.dir);
-	task = prepare(prove, false, false);
-	task->gateway = prove_ip(GUARD_RESOLVER);
+	task = prove_prepare(prove, false, false);
+	task->gateway = prove_ip(PROVE_RESOLVER);
 	endpoint_parse(state.proxy, &task->proxy, &task->proxy_port);
 	pid = fork();
 	if (pid == 0)
 		attack_here();
 	if (pid < 0 || waitpid(pid, &status, 0) < 0)
 		die(EXIT_SALLYPORT, "starting: %s", strerror(errno));
-	result = judge(prove);
+	result = prove_settle(prove);
+	if (!status)
+		prove_tell_session(prove, state.dir);
 	return status ? EXIT_SALLYPORT : result;
 }

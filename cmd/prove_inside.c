@@ -5,6 +5,7 @@
  * changes nothing for the next.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -94,7 +95,7 @@ static void look_at_links(struct prove_try *t, const char *link,
 
 		if (after[i].sent == (known ? before[i].sent : 0))
 			continue;
-		if (t->task->box && strcmp(after[i].name, link) != 0)
+		if (t->task->alone && strcmp(after[i].name, link) != 0)
 			prove_saw(t, PROVE_OUT,
 				  "it was sent by %s, which is not the link to "
 				  "the gateway",
@@ -141,7 +142,8 @@ static void run_one(struct prove_try *t, const char *link)
 	uint64_t began = now_us();
 	pid_t pid;
 
-	if (t->attack->box && !t->task->box) {
+	if ((t->attack->where == PROVE_BOX && !t->task->box) ||
+	    (t->attack->where == PROVE_ALONE && !t->task->alone)) {
 		prove_saw(t, PROVE_SKIPPED,
 			  "only the network is bounded here, not processes and "
 			  "files");
@@ -160,16 +162,26 @@ static void run_one(struct prove_try *t, const char *link)
 	t->result->us = (uint32_t)(now_us() - began);
 }
 
+/* Descriptor 1, or the file @path. */
+static struct prove_sheet *map_sheet(const char *path)
+{
+	AUTO_FD int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+
+	if (path && file < 0)
+		return MAP_FAILED;
+	return mmap(NULL, sizeof(struct prove_sheet), PROT_READ | PROT_WRITE,
+		    MAP_SHARED, path ? file : STDOUT_FILENO, 0);
+}
+
 int prove_inside_main(int argc, char **argv)
 {
-	struct prove_sheet *sheet =
-		mmap(NULL, sizeof(*sheet), PROT_READ | PROT_WRITE, MAP_SHARED,
-		     STDOUT_FILENO, 0);
+	struct prove_sheet *sheet;
 	const struct prove_attack *attack;
 	char link[16];
 
-	(void)argc;
-	(void)argv;
+	while (argc > 1 && strcmp(argv[1], PROVE_INSIDE_WAIT) == 0)
+		pause();
+	sheet = map_sheet(argc > 1 ? argv[1] : NULL);
 	if (sheet == MAP_FAILED || sheet->task.suite != PROVE_SUITE) {
 		fputs("this is a part of `sallyport prove`\n", stderr);
 		return EXIT_SALLYPORT;

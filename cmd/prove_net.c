@@ -244,7 +244,7 @@ static const struct prove_attack attacks[] = {
 	{ "no-lease", "P2", "a synthetic address nobody leased", tcp,
 	  "198.18.255.254", 443, 0 },
 	{ "gateway-ports", "L11", "the gateway's other ports", gateway_ports,
-	  NULL, 0, 1 },
+	  NULL, 0, PROVE_ALONE },
 	{ "machine-tcp", "L11", "this machine's own addresses, TCP", machine,
 	  NULL, 1, 0 },
 	{ "machine-udp", "L11", "this machine's own addresses, UDP", machine,

@@ -43,6 +43,10 @@ void prove_print(FILE *out, const struct prove_verdict *v,
 		   v->duration_ms / 100 % 10);
 	if (*about->receipt)
 		print_text(out, TONE_PLAIN, "receipt: %s\n", about->receipt);
+	if (*about->reported)
+		print_text(out, TONE_PLAIN,
+			   "reported to %s, whose receipt will tell of it\n",
+			   about->reported);
 	if (!*about->log)
 		print_text(out, TONE_WARNING,
 			   "no log was looked at: what was refused counts as "
@@ -55,7 +59,8 @@ void prove_print_json(FILE *out, const struct prove_verdict *v,
 {
 	/* Each text may become six times as long. */
 	const size_t cap = (v->n + 8) * 8 * (PROVE_DETAIL_MAX + 200) +
-			   6 * (strlen(about->log) + strlen(about->receipt));
+			   6 * (strlen(about->log) + strlen(about->receipt) +
+			    strlen(about->reported));
 	AUTO_FREE char *buf = malloc(cap);
 	struct json j = json_of(buf, buf ? cap : 0);
 
@@ -63,6 +68,7 @@ void prove_print_json(FILE *out, const struct prove_verdict *v,
 	json_text(&j, "what", about->what);
 	json_text(&j, "log", about->log);
 	json_text(&j, "receipt", about->receipt);
+	json_text(&j, "reported", about->reported);
 	for (unsigned i = 0; i < ATTACK_RESULTS; i++)
 		json_uint(&j, attack_word((enum attack_result)i), v->count[i]);
 	json_uint(&j, "duration_ms", v->duration_ms);

@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <linux/ip.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
@@ -17,6 +18,8 @@
 
 #include "base/cleanup.h"
 #include "cmd/prove.h"
+
+#define ARP_MS 5000
 
 #define CONNECT_MS 700
 
@@ -95,10 +98,54 @@ static void spoofed_raw(struct prove_try *t)
 		prove_saw(t, PROVE_SILENT, "sent with a false source");
 }
 
+/* In a subnet of several, as engines make them, nobody is asked to pass it on.
+ */
+static bool is_on_link(const struct ip *ip)
+{
+	struct ifaddrs *all = NULL;
+	bool found = false;
+
+	if (getifaddrs(&all) < 0)
+		return false;
+	for (const struct ifaddrs *at = all; at && !found; at = at->ifa_next) {
+		const struct sockaddr_in *own = (const void *)at->ifa_addr;
+		const struct sockaddr_in *mask = (const void *)at->ifa_netmask;
+
+		found = own && mask && own->sin_family == AF_INET &&
+			!((ntohl(own->sin_addr.s_addr) ^ ip_v4_value(ip)) &
+			  ntohl(mask->sin_addr.s_addr));
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+/* Whether somebody has it is known when nobody said so for three seconds. */
+static void neighbour_on_link(struct prove_try *t, const struct ip *ip)
+{
+	AUTO_FD int fd = -1;
+
+	if (!t->attack->number) {
+		prove_saw(t, PROVE_SKIPPED,
+			  "it is on the same link: TCP tells");
+		return;
+	}
+	fd = prove_connect(ip, 22, ARP_MS);
+	if (fd >= 0 || fd == -ECONNREFUSED)
+		prove_saw(t, PROVE_OUT, "the link's next address answers");
+	else if (fd == -EHOSTUNREACH)
+		prove_saw(t, PROVE_UNABLE, "nobody on the link has it");
+	else
+		prove_saw_error(t, "the link's next address", fd);
+}
+
 static void next_sandbox(struct prove_try *t)
 {
 	struct ip ip = neighbour(t);
 
+	if (is_on_link(&ip)) {
+		neighbour_on_link(t, &ip);
+		return;
+	}
 	if (!t->task->gateway.len) {
 		prove_saw(t, PROVE_SKIPPED, "there is no gateway");
 		return;
@@ -265,17 +312,18 @@ static void one_link(struct prove_try *t)
 
 static const struct prove_attack attacks[] = {
 	{ "neighbour-tcp", "L13", "another sandbox's address, TCP",
-	  next_sandbox, NULL, 1, 1 },
+	  next_sandbox, NULL, 1, PROVE_ALONE },
 	{ "neighbour-udp", "L13", "another sandbox's address, UDP",
-	  next_sandbox, NULL, 0, 1 },
+	  next_sandbox, NULL, 0, PROVE_ALONE },
 	{ "spoof", "L7", "from another sandbox's address", spoofed, NULL, 0,
-	  1 },
+	  PROVE_ALONE },
 	{ "spoof-raw", "L7", "the same, by a raw socket", spoofed_raw, NULL, 0,
-	  1 },
+	  PROVE_ALONE },
 	{ "mark", "L18", "a mark on a socket", marked, NULL, 0, 0 },
 	{ "source-route", "L14", "IP source routing", source_route, NULL, 0,
 	  0 },
-	{ "one-link", "P1", "interfaces", one_link, NULL, 0, 1 },
+	{ "one-link", "P1", "interfaces", one_link, NULL, 0,
+	  PROVE_ALONE },
 	{ "route", "K8", "changing routes", change_route, NULL, 0, 0 },
 	{ "link", "K8", "changing interfaces", change_link, NULL, 0, 0 },
 	{ "rules", "L6", "the packet filter", change_rules, NULL, 0, 0 },

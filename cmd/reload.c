@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "cmd/control.h"
 #include "cmd/options.h"
+#include "cmd/prove_report.h"
 #include "cmd/session.h"
 #include "cmd/warden.h"
 #include "policy/policy.h"
@@ -162,7 +163,28 @@ static void answer_status(struct reload *reload, char *reply)
 		    warden_separation(reload->warden));
 }
 
-static void on_request(void *arg, const char *request, char *reply)
+/* Of a daemon's sandbox it is the daemon that is told. */
+static void answer_attacks(struct reload *reload, uid_t uid,
+			   const char *request, char *reply)
+{
+	static struct attacks attacks;
+	int err = -EINVAL;
+
+	if (reload->warden && prove_report_parse(request, &attacks)) {
+		attacks.reports = attacks.users = 1;
+		attacks.user[0] = uid;
+		err = warden_reported(reload->warden, &attacks);
+	}
+	if (err)
+		snprintf(reply, CONTROL_REPLY_MAX,
+			 "error\nthe report is not taken: %s\n",
+			 !reload->warden ? "the daemon has that session"
+					 : strerror(-err));
+	else
+		snprintf(reply, CONTROL_REPLY_MAX, "ok\n");
+}
+
+static void on_request(void *arg, uid_t uid, const char *request, char *reply)
 {
 	size_t word = strcspn(request, "\n");
 
@@ -170,6 +192,8 @@ static void on_request(void *arg, const char *request, char *reply)
 		answer_reload(arg, reply);
 	else if (word == 6 && memcmp(request, "status", word) == 0)
 		answer_status(arg, reply);
+	else if (word == 7 && memcmp(request, "attacks", word) == 0)
+		answer_attacks(arg, uid, request, reply);
 	else
 		snprintf(reply, CONTROL_REPLY_MAX,
 			 "error\nno such request: is this another version of "

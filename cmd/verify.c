@@ -390,6 +390,8 @@ int verify_main(int argc, char **argv)
 	verify_options_key(&command);
 	if (command.record)
 		return verify_record(&command);
+	if (!command.sessions && verify_is_statement(command.log))
+		return verify_statement(&command);
 	if (command.sessions)
 		verify_find_home(&command, dir);
 	else

@@ -112,6 +112,11 @@ void verify_host_json(struct json *j, const struct verify_host *host);
  */
 const char *verify_host_one(const char *dir, struct verify_result *result);
 
+/* Is @path a file of `prove --receipt`? NULL is none. And is it in order? The
+ * exit status. */
+bool verify_is_statement(const char *path);
+int verify_statement(const struct verify_command *command);
+
 /* `--record FILE --with PROOF`; returns the exit status. */
 int verify_record(const struct verify_command *command);
 

@@ -91,6 +91,20 @@ static json_int_t attacks_of(const struct verify_result *result,
 				attack_word(which)));
 }
 
+/* "; as uid 1000, 0 reports"; nothing where the warden has seen it itself. */
+static void print_reporters(const struct verify_result *result)
+{
+	const json_t *uids = json_object_get(
+		json_object_get(result->receipt, "attacks"), "reported_by");
+
+	for (size_t i = 0; i < json_array_size(uids); i++)
+		print_text(stdout, TONE_PLAIN, "%s%lld", i ? ", " : "; as uid ",
+			   (long long)json_integer_value(
+				   json_array_get(uids, i)));
+	if (uids)
+		print_text(stdout, TONE_PLAIN, " reports");
+}
+
 /* Of `sallyport prove`. */
 static void print_attacks(const struct verify_result *result)
 {
@@ -99,19 +113,31 @@ static void print_attacks(const struct verify_result *result)
 	if (!json_object_get(result->receipt, "attacks"))
 		return;
 	print_text(stdout, out ? TONE_BAD : TONE_PLAIN,
-		   "  attacks   %lld held, %lld got out, %lld skipped\n",
+		   "  attacks   %lld held, %lld got out, %lld skipped",
 		   (long long)attacks_of(result, ATTACK_HELD), (long long)out,
 		   (long long)attacks_of(result, ATTACK_SKIPPED));
+	print_reporters(result);
+	putchar('\n');
 }
 
 static void put_attacks(struct json *j, const struct verify_result *result)
 {
+	const json_t *uids;
+
 	if (!json_object_get(result->receipt, "attacks"))
 		return;
 	json_open(j, "attacks", '{');
 	for (unsigned i = 0; i < ATTACK_RESULTS; i++)
 		json_int(j, attack_word((enum attack_result)i),
 			 attacks_of(result, (enum attack_result)i));
+	uids = json_object_get(json_object_get(result->receipt, "attacks"),
+			       "reported_by");
+	if (uids)
+		json_open(j, "reported_by", '[');
+	for (size_t i = 0; i < json_array_size(uids); i++)
+		json_int(j, NULL, json_integer_value(json_array_get(uids, i)));
+	if (uids)
+		json_close(j, ']');
 	json_close(j, '}');
 }
 

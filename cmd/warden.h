@@ -120,6 +120,9 @@ int warden_forward(struct warden *warden, int listener,
 
 /* What `prove` found, for the receipt. 0 or -errno. */
 int warden_attacks(struct warden *warden, const struct attacks *attacks);
+/* The same as the user @attacks->user[0] reports it: there is a record of that
+ * first, and a finding of what got out. 0 or -errno. */
+int warden_reported(struct warden *warden, const struct attacks *attacks);
 
 /* A finding of our own, with a text for people. */
 void warden_finding(struct warden *warden, const char *text);

@@ -47,6 +47,55 @@ int warden_attacks(struct warden *w, const struct attacks *attacks)
 	return msg_send(w->ledger.sock, MSG_LEDGER_ATTACKS, attacks, -1);
 }
 
+/* "tcp, dot": as many as there is room for. */
+static void list_out(const struct attacks *attacks, char *buf, size_t cap)
+{
+	size_t len = 0;
+
+	*buf = '\0';
+	for (size_t i = 0; i < attacks->n; i++) {
+		const char *name = attacks->at[i].name;
+
+		if (attacks->at[i].result != ATTACK_GOT_OUT)
+			continue;
+		if (len + strlen(name) + sizeof(", , ...") > cap) {
+			snprintf(buf + len, cap - len, ", ...");
+			return;
+		}
+		len += (size_t)snprintf(buf + len, cap - len, "%s%s",
+					len ? ", " : "", name);
+	}
+}
+
+/* It is the user's word: nobody here has seen the attacks. */
+int warden_reported(struct warden *w, const struct attacks *attacks)
+{
+	char detail[400], out[320];
+	unsigned count[ATTACK_RESULTS];
+	struct audit_event event = { .kind = EVENT_ATTACKS,
+				     .sandbox = WARDEN_SANDBOX_ID,
+				     .verdict = { .allow = true },
+				     .detail = detail };
+	int err;
+
+	attacks_count(attacks, count);
+	snprintf(detail, sizeof(detail),
+		 "uid %u: %u held, %u got out, %u skipped", attacks->user[0],
+		 count[ATTACK_HELD], count[ATTACK_GOT_OUT],
+		 count[ATTACK_SKIPPED]);
+	err = warden_record(w, &event);
+	if (err)
+		return err;
+	if (count[ATTACK_GOT_OUT]) {
+		list_out(attacks, out, sizeof(out));
+		snprintf(detail, sizeof(detail),
+			 "uid %u reports attacks that got out: %s",
+			 attacks->user[0], out);
+		warden_finding(w, detail);
+	}
+	return warden_attacks(w, attacks);
+}
+
 /* 0 or -errno: it makes no sense. */
 static int take_word(struct warden *w, const struct msg *msg)
 {

@@ -29,6 +29,7 @@ enum event_kind {
 	EVENT_POLICY, /* another policy is in force now; its digest in detail */
 	EVENT_RULESET, /* the kernel's rules were put back in order by us */
 	EVENT_EXEC, /* one command more is about to start in it, said a user */
+	EVENT_ATTACKS, /* what `prove` found in it, said a user */
 	EVENT_KIND_COUNT
 };
 

@@ -47,6 +47,7 @@ static const struct expected table[] = {
 	{ EVENT_POLICY, false, REASON_RULE, 6002, 8, 0, 0, 1 },
 	{ EVENT_RULESET, false, REASON_RULE, 5019, 1, 0, 0, 1 },
 	{ EVENT_EXEC, true, REASON_RULE, 6002, 3, 0, 0, 1 },
+	{ EVENT_ATTACKS, true, REASON_RULE, 6002, 99, 0, 0, 1 },
 };
 
 static void check_common(json_t *line, const struct expected *want)

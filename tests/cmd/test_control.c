@@ -30,7 +30,7 @@ static struct control *control;
 static unsigned asked;
 static char last[CONTROL_REQUEST_MAX + 1];
 
-static void on_request(void *arg, const char *request, char *reply)
+static void on_request(void *arg, uid_t uid, const char *request, char *reply)
 {
 	(void)arg;
 	asked++;

@@ -60,6 +60,7 @@ static const struct {
 	{ MSG_KEEP_STATS, sizeof(struct msg_keep_stats), false },
 	{ MSG_KEEP_END, sizeof(struct msg_keep_end), false },
 	{ MSG_KEEP_EXEC, sizeof(struct msg_keep_exec), false },
+	{ MSG_KEEP_ATTACKS, sizeof(struct attacks), false },
 	{ MSG_KEEP_READY, sizeof(struct msg_keep_ready), false },
 	{ MSG_KEEP_DONE, sizeof(struct msg_keep_done), false },
 	{ MSG_KEEP_COUNTS, sizeof(struct msg_keep_counts), false },

@@ -41,6 +41,7 @@ class Proof:
     def __init__(self, process, log):
         self.status, self.err, self.log = (process.returncode, process.stderr,
                                            log)
+        self.process = process
         self.text = process.stdout
         self.json = json.loads(process.stdout) if process.stdout[:1] == "{" \
             else {}
@@ -309,6 +310,22 @@ def test_sandbox_that_runs(case):
         proof = prove(case, "--netns", path, "--watch", log, own=False)
         check(proof.status == 0 and proof.out() == [] and
               proof.attacks["tcp"]["recorded"], proof)
+        check(proof.json.get("reported") == log and proof.err == "", proof)
+        check(said(log, "attacks\nduration_ms 1\nheld no-attack\n") ==
+              said(log, "attacks\nheld tcp\n") ==
+              "error\nthe report is not taken: Invalid argument\n")
     finally:
         process.terminate()
         process.communicate(timeout=20)
+    receipt_tells(case, Proof(proof.process, log))
+
+
+def said(log, request):
+    """What the session's control socket answers."""
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(20)
+    s.connect(log + "/control")
+    s.send(request.encode())
+    answer = s.recv(4096).decode()
+    s.close()
+    return answer

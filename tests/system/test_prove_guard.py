@@ -32,4 +32,10 @@ def test_guarded(case):
                   attacks[name]["recorded"], attacks[name])
         # What the guard does not bound is not claimed.
         check(attacks["namespaces"]["result"] == "skipped")
+        check(said["reported"] == guard.log, said["reported"])
     guard.verified()
+    receipt = subprocess.run([case.binary, "verify", "--json", guard.log],
+                             capture_output=True, text=True, timeout=60)
+    told = json.loads(receipt.stdout)["receipt"]["attacks"]
+    check(told == {"held": said["held"], "got_out": 0,
+                   "skipped": said["skipped"], "reported_by": [0]}, told)
