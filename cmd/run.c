@@ -254,6 +254,7 @@ static int finish(struct run *run)
 			&(struct summary){ .policy = run->session.policy_text,
 					   .log = run->session.log,
 					   .dir = run->session.dir,
+					   .nest = run->options.bounds.nest,
 					   .boundary = true,
 					   .held = end.held,
 					   .receipt = end.receipt },

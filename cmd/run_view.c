@@ -318,6 +318,7 @@ void run_view_choose(struct run_view *view, const struct options *options,
 		spec->path = view->bounds->path;
 		spec->paths = view->bounds->paths;
 		spec->host_files = view->bounds->host_files;
+		spec->nest = view->bounds->nest;
 	}
 }
 

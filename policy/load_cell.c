@@ -164,6 +164,10 @@ static int load_paths(const struct loader *l, const struct node *list,
 		return 0;
 	ret = expect_list(l, list, cell_access_word(access), "[~/.cache]");
 	for (const struct node *c = list->child; c && ret == 0; c = c->next) {
+		if (node_is_null(c))
+			return FAULT(l, c,
+				     "a bare ~ is nothing to YAML: write "
+				     "\"~\", or ~/...");
 		ret = expect_text(l, c, cell_access_word(access));
 		if (ret == 0)
 			ret = add_path(l, c, access);
