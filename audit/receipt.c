@@ -46,6 +46,8 @@ static void put_session(struct json *j, const struct receipt *receipt)
 	json_text(j, "held", receipt->held);
 	json_text(j, "separation", receipt->separation);
 	json_text(j, "files", receipt->files);
+	if (receipt->nest)
+		json_bool(j, "nest", true);
 	json_close(j, '}');
 	json_text(j, "command", receipt->command);
 	json_open(j, "exit", '{');

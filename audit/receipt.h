@@ -12,8 +12,9 @@
  *			first record and of the last. duration_ms is measured
  *			by a clock that nobody sets.
  *	kernel		its release
- *	boundary	{kind,held,separation,files}; files: what the command
- *			saw of them, "private" or "host"
+ *	boundary	{kind,held,separation,files,nest}; files: what the
+ *			command saw of them, "private" or "host"; nest: true
+ *			where it could make namespaces of its own, else absent
  *	command		cut; absent under `serve`
  *	exit		{status,by}
  *	policy		{digest,name,files,changes[{sequence,digest}],
@@ -58,6 +59,7 @@ struct receipt {
 	const char *session, *sandbox, *kernel, *command;
 	uint64_t started_ms, ended_ms, duration_ms;
 	const char *boundary, *held, *separation, *files; /* words */
+	bool nest;
 	int status;
 	const char *ended_by; /* a word */
 	const char *policy_digest, *policy_name, *policy_files;

@@ -7,7 +7,6 @@
  */
 #include "cmd/bounds.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +14,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "policy/cell.h"
 #include "policy/values.h"
-
-/* Less than that not even bubblewrap can do with. */
-#define MEMORY_MIN (4u << 20)
 
 const char bounds_help[] =
 	"  --rw PATH         the command may write there too\n"
@@ -33,6 +30,10 @@ const char bounds_help[] =
 	"  --env NAME        it inherits this variable although it may be a "
 	"secret, like\n"
 	"                    ANTHROPIC_API_KEY; NAME=VALUE: one more\n"
+	"  --nest            it may make namespaces of its own, to sandbox its "
+	"tools; they\n"
+	"                    have no other way out\n"
+	"  --no-nest         it may not, also if the policy says so\n"
 	"  --memory SIZE     for the command and all that it starts, like 2G; "
 	"what needs\n"
 	"                    more is killed\n"
@@ -41,8 +42,7 @@ const char bounds_help[] =
 	"  --fsize SIZE      of a file that it writes\n"
 	"  --nofile N        open files, of each process\n";
 
-/* @arg made absolute, without a slash at its end. NULL without memory. */
-static char *spell(const char *arg)
+char *bounds_spell(const char *arg)
 {
 	AUTO_FREE char *cwd = *arg == '/' ? strdup("") : getcwd(NULL, 0);
 	char *path;
@@ -64,7 +64,7 @@ static char *spell(const char *arg)
 static bool add_path(struct bounds *bounds, enum process_access access,
 		     const char *arg, const char **reterr)
 {
-	char *real = realpath(arg, NULL), *spelled = spell(arg);
+	char *real = realpath(arg, NULL), *spelled = bounds_spell(arg);
 
 	if (!spelled)
 		*reterr = "out of memory:";
@@ -94,28 +94,10 @@ static bool add_env(struct bounds *bounds, const char *arg, const char **reterr)
 	return true;
 }
 
-/* 512 MB, 512MiB; and 512M and 512m as others have it, MiB. */
-static const char *size_of(const char *arg, uint64_t *ret)
-{
-	AUTO_FREE char *text = NULL;
-	size_t n = strlen(arg);
-	char last = n ? arg[n - 1] : '\0';
-
-	if (!last || !strchr("kKmMgGtT", last))
-		return value_size(arg, ret);
-	if (last >= 'a')
-		last = (char)(last - 'a' + 'A');
-	if (asprintf(&text, "%.*s%ciB", (int)n - 1, arg, last) < 0) {
-		text = NULL;
-		return "out of memory:";
-	}
-	return value_size(text, ret);
-}
-
 static bool add_size(uint64_t *limit, uint64_t least, const char *arg,
 		     const char **reterr)
 {
-	if (size_of(arg, limit))
+	if (value_amount(arg, 1, limit))
 		*reterr = "not a size like 512M or 2 GB:";
 	else if (*limit < least)
 		*reterr = "too little for anything to run:";
@@ -130,25 +112,27 @@ static bool add_count(unsigned *limit, unsigned max, const char *arg,
 	return true;
 }
 
-/* Thousandths, of a number like 2 or 0.5. */
 static bool add_cpus(unsigned *limit, const char *arg, const char **reterr)
 {
-	char *end;
-	unsigned long whole, part = 0;
-	unsigned unit = 1000;
-
-	errno = 0;
-	whole = strtoul(arg, &end, 10);
-	if (*end == '.')
-		for (end++; *end >= '0' && *end <= '9' && unit > 1; end++) {
-			unit /= 10;
-			part += (unsigned long)(*end - '0') * unit;
-		}
-	if (*arg < '0' || *arg > '9' || errno || *end || whole > 4096 ||
-	    whole * 1000 + part < 10)
+	if (!value_cpus(arg, limit))
 		*reterr = "not a number of CPUs like 2 or 0.5:";
-	else
-		*limit = (unsigned)(whole * 1000 + part);
+	return true;
+}
+
+static bool set_files(struct bounds *bounds, const char *arg,
+		      const char **reterr)
+{
+	bounds->says_files = true;
+	bounds->host_files = strcmp(arg, "host") == 0;
+	if (!bounds->host_files && strcmp(arg, "private") != 0)
+		*reterr = "neither host nor private:";
+	return true;
+}
+
+static bool set_nest(struct bounds *bounds, bool nest)
+{
+	bounds->says_nest = true;
+	bounds->nest = nest;
 	return true;
 }
 
@@ -163,22 +147,23 @@ bool bounds_option(struct bounds *bounds, int code, const char *arg,
 	case BOUNDS_HIDE:
 		return add_path(bounds, PROCESS_HIDE, arg, reterr);
 	case BOUNDS_FS:
-		if (strcmp(arg, "host") == 0)
-			bounds->host_files = true;
-		else if (strcmp(arg, "private") != 0)
-			*reterr = "neither host nor private:";
-		return true;
+		return set_files(bounds, arg, reterr);
+	case BOUNDS_NEST:
+	case BOUNDS_NO_NEST:
+		return set_nest(bounds, code == BOUNDS_NEST);
 	case BOUNDS_ENV:
 		return add_env(bounds, arg, reterr);
 	case BOUNDS_MEMORY:
-		return add_size(&bounds->limits.memory, MEMORY_MIN, arg,
+		return add_size(&bounds->limits.memory, CELL_MEMORY_MIN, arg,
 				reterr);
 	case BOUNDS_FSIZE:
 		return add_size(&bounds->limits.fsize, 1, arg, reterr);
 	case BOUNDS_PIDS:
-		return add_count(&bounds->limits.pids, 1u << 22, arg, reterr);
+		return add_count(&bounds->limits.pids, CELL_PIDS_MAX, arg,
+				 reterr);
 	case BOUNDS_NOFILE:
-		return add_count(&bounds->limits.nofile, 1u << 20, arg, reterr);
+		return add_count(&bounds->limits.nofile, CELL_NOFILE_MAX, arg,
+				 reterr);
 	case BOUNDS_CPUS:
 		return add_cpus(&bounds->limits.cpus, arg, reterr);
 	default:
@@ -197,5 +182,7 @@ void bounds_free(struct bounds *bounds)
 		free((char *)(uintptr_t)bounds->path[i].path);
 		free((char *)(uintptr_t)bounds->path[i].spelled);
 	}
+	for (size_t i = 0; i < bounds->owns; i++)
+		free((char *)(uintptr_t)bounds->env[bounds->own_env[i]]);
 	*bounds = (struct bounds){ 0 };
 }

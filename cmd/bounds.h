@@ -24,6 +24,8 @@ enum bounds_option {
 	BOUNDS_CPUS,
 	BOUNDS_FSIZE,
 	BOUNDS_NOFILE,
+	BOUNDS_NEST,
+	BOUNDS_NO_NEST,
 };
 
 /* For a table of getopt_long(). */
@@ -37,6 +39,8 @@ enum bounds_option {
 		{ "pids", required_argument, NULL, BOUNDS_PIDS },     \
 		{ "cpus", required_argument, NULL, BOUNDS_CPUS },     \
 		{ "fsize", required_argument, NULL, BOUNDS_FSIZE },   \
+		{ "nest", no_argument, NULL, BOUNDS_NEST },           \
+		{ "no-nest", no_argument, NULL, BOUNDS_NO_NEST },     \
 	{                                                             \
 		"nofile", required_argument, NULL, BOUNDS_NOFILE      \
 	}
@@ -44,12 +48,17 @@ enum bounds_option {
 #define BOUNDS_PATHS_MAX 60
 #define BOUNDS_ENV_MAX	 256
 
+struct policy;
+
 struct bounds {
 	struct process_path path[BOUNDS_PATHS_MAX]; /* canonical */
 	size_t paths;
-	bool host_files;
+	bool host_files, nest;
+	bool says_files, says_nest;	 /* an option does */
 	const char *env[BOUNDS_ENV_MAX]; /* NAME, NAME=VALUE */
 	size_t envs;
+	size_t own_env[BOUNDS_ENV_MAX]; /* of those, copies of ours */
+	size_t owns;
 	struct resources limits;
 };
 
@@ -62,6 +71,15 @@ bool bounds_option(struct bounds *bounds, int code, const char *arg,
 
 /* "private" or "host", for records. */
 const char *bounds_files_word(const struct bounds *bounds);
+
+/* Adds the `sandbox:` section of @policy, below what the options say; also to
+ * *@timeout_ms, where that is 0. Paths are looked for now. Dies
+ * (EXIT_SALLYPORT) with the place in the policy where one is not there. */
+void bounds_take(struct bounds *bounds, const struct policy *policy,
+		 unsigned *timeout_ms);
+
+/* @arg made absolute, without a slash at its end. NULL without memory. */
+char *bounds_spell(const char *arg);
 
 void bounds_free(struct bounds *bounds);
 

@@ -15,6 +15,7 @@
 #include "cmd/command.h"
 #include "cmd/print.h"
 #include "cmd/source.h"
+#include "policy/cell.h"
 #include "policy/explain.h"
 #include "policy/explain_rule.h"
 #include "policy/lint.h"
@@ -140,6 +141,22 @@ static void print_log(const struct check *check)
 	putchar('\n');
 }
 
+static void print_cell(const struct check *check)
+{
+	static const char *const of[] = { "its command", "the ceiling's" };
+	const struct cell *cells[] = { policy_cell(check->policy),
+				       policy_ceiling_cell(check->policy) };
+	char text[1000];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++) {
+		if (!cells[i] || cell_is_empty(cells[i]))
+			continue;
+		cell_describe(cells[i], text, sizeof(text));
+		print_text(stdout, TONE_PLAIN, "%s: %s: %s\n", check->file,
+			   of[i], *text ? text : "nothing");
+	}
+}
+
 static void print_check(const struct check *check)
 {
 	struct policy_counts n;
@@ -150,6 +167,7 @@ static void print_check(const struct check *check)
 	print_reach(check, &n);
 	print_limits(check, &n);
 	print_log(check);
+	print_cell(check);
 	print_text(stdout, TONE_PLAIN, "%s: ", check->file);
 	print_text(stdout, check->warnings ? TONE_WARNING : TONE_GOOD, "ok");
 	printf(", %zu rule%s, %zu warning%s", n.rules, plural(n.rules),
@@ -217,6 +235,46 @@ static void json_log(struct json *j, const struct log_settings *log)
 	json_close(j, '}');
 }
 
+static void json_entries(struct json_out *out, const char *key,
+			 const struct cell_list *list, enum cell_access access)
+{
+	json_open(&out->json, key, '[');
+	for (size_t i = 0; i < list->count; i++)
+		if (list->at[i].access == access) {
+			json_text(&out->json, NULL, list->at[i].text);
+			json_flush(out);
+		}
+	json_close(&out->json, ']');
+}
+
+static void json_cell(struct json_out *out, const struct cell *cell)
+{
+	const struct cell_said *said = &cell->said;
+	const struct {
+		const char *key;
+		uint64_t n;
+	} limits[] = {
+		{ "memory", said->memory },  { "pids", said->pids },
+		{ "millicpus", said->cpus }, { "fsize", said->fsize },
+		{ "nofile", said->nofile },  { "timeout", said->timeout_s },
+	};
+
+	if (cell_is_empty(cell))
+		return;
+	json_open(&out->json, "sandbox", '{');
+	json_text(&out->json, "fs",
+		  said->host_files == SAID_YES ? "host" : "private");
+	json_bool(&out->json, "nest", said->nest == SAID_YES);
+	json_entries(out, "rw", &cell->path, CELL_RW);
+	json_entries(out, "ro", &cell->path, CELL_RO);
+	json_entries(out, "hide", &cell->path, CELL_HIDE);
+	json_entries(out, "env", &cell->env, CELL_HIDE);
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (limits[i].n)
+			json_uint(&out->json, limits[i].key, limits[i].n);
+	json_close(&out->json, '}');
+}
+
 static void json_summary(const struct check *check, struct json_out *out)
 {
 	const struct policy *policy = check->policy;
@@ -242,6 +300,7 @@ static void json_summary(const struct check *check, struct json_out *out)
 	if (limits->budget[DOWN])
 		json_uint(j, "download", limits->budget[DOWN]);
 	json_log(j, policy_log(policy));
+	json_cell(out, policy_cell(policy));
 	json_extends(check, out);
 	json_close(j, '}');
 }

@@ -121,6 +121,7 @@ static void fill_session(const struct ledger_log *log, struct receipt *receipt)
 	receipt->held = held_words[end->held];
 	receipt->separation = start->separation;
 	receipt->files = start->files;
+	receipt->nest = start->nest;
 	receipt->status = end->status;
 	receipt->ended_by = ended_words[end->ended];
 	receipt->policy_digest = start->policy_digest;

@@ -430,6 +430,7 @@ void options_parse(enum options_for which, int argc, char **argv,
 void options_free(struct options *options)
 {
 	policy_choice_free(&options->policy);
+	policy_unref(options->built);
 	bounds_free(&options->bounds);
 	bundle_free(&options->bundle);
 }

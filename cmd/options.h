@@ -27,6 +27,7 @@ struct publish_option {
 struct options {
 	struct policy_choice policy;
 	struct bundle bundle; /* of it, as read at the start */
+	struct policy *built; /* from that, by whoever had to; or NULL */
 	const char *log_dir, *key, *name, *user;
 	uid_t log_reader; /* who may read it too; 0: nobody. Of a keeper */
 	bool no_daemon;	  /* run */

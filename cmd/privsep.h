@@ -93,6 +93,7 @@ struct msg_ledger_start {
 	/* What is said of the session in its receipt. */
 	char separation[16];	 /* "uid", "uid-chroot", "namespace" */
 	char files[16];		 /* "private", "host"; "": not ours to say */
+	uint8_t nest;		 /* with "private", "host" only */
 	char ruleset_digest[65]; /* as read back; "" under `serve` */
 	char command[128];	 /* cut; "" under `serve` */
 	char policy_files[512];	 /* for people */

@@ -16,6 +16,7 @@
 #include "cmd/options.h"
 #include "cmd/policy_options.h"
 #include "cmd/prove_statement.h"
+#include "cmd/session.h"
 #include "policy/policy.h"
 
 #define EXIT_USAGE 2
@@ -216,16 +217,9 @@ static void parse(struct prove *prove, int argc, char **argv)
 static void build_policy(struct prove *prove)
 {
 	struct options *o = prove->options;
-	struct policy_error error;
-	int err;
 
 	policy_options_read(&o->policy, &o->bundle);
-	err = policy_build(o->bundle.data, o->bundle.len, &prove->policy,
-			   &error);
-	if (err == -EINVAL)
-		die(EXIT_SALLYPORT, "%s", error.text);
-	if (err)
-		die(EXIT_SALLYPORT, "policy: %s", strerror(-err));
+	prove->policy = session_build(&o->bundle);
 }
 
 static void print(const struct prove *prove)

@@ -251,6 +251,9 @@ int prove_own(struct prove *prove)
 	prove->options->argv = (char **)(uintptr_t)prove_argv;
 	prove->options->quiet = true;
 	prove->options->timeout_ms = PROVE_ALL_MS;
+	prove->options->built = policy_ref(prove->policy);
+	bounds_take(&prove->options->bounds, prove->policy,
+		    &prove->options->timeout_ms);
 	return run_session(prove->options, &hook);
 }
 

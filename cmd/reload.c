@@ -17,7 +17,12 @@
 #include "cmd/prove_report.h"
 #include "cmd/session.h"
 #include "cmd/warden.h"
+#include "policy/cell.h"
 #include "policy/policy.h"
+
+#define OTHER_BOUNDS                                                          \
+	"'sandbox' of the policy has changed: that is for the next command, " \
+	"this one keeps the bounds that it began with"
 
 /* Whatever is in force was written by those who may. A file that was replaced
  * by another one of its name is no longer masked in the sandbox. */
@@ -70,6 +75,18 @@ static void complain(struct reload *reload, const char *why)
 	warden_finding(reload->warden, text);
 }
 
+/* What a command began with it keeps: its bounds are not put on again. */
+static void compare_bounds(struct reload *reload, const struct policy *policy)
+{
+	const struct policy *first = reload->options->built;
+	bool was = reload->other_bounds;
+
+	reload->other_bounds =
+		first && !cell_same(policy_cell(first), policy_cell(policy));
+	if (reload->other_bounds && !was && reload->warden)
+		warden_finding(reload->warden, OTHER_BOUNDS);
+}
+
 static int put_in_force(struct reload *reload, const struct bundle *bundle,
 			struct policy *policy, struct policy_error *reterr)
 {
@@ -98,6 +115,7 @@ int reload_now(struct reload *reload, struct policy_error *reterr)
 		policy_unref(policy);
 		return err;
 	}
+	compare_bounds(reload, policy);
 	policy_unref(session->policy);
 	session->policy = policy;
 	policy_describe(&reload->options->policy, &bundle, session->policy_text,
@@ -147,6 +165,8 @@ static void answer_reload(struct reload *reload, char *reply)
 	say(reply, "new", "sha256:%s", policy_digest(reload->session->policy));
 	say(reply, "name", "%s", policy_name(reload->session->policy));
 	say(reply, "rules", "%zu", policy_rules(reload->session->policy));
+	if (reload->other_bounds)
+		say(reply, "note", OTHER_BOUNDS);
 }
 
 static void answer_status(struct reload *reload, char *reply)

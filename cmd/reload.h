@@ -36,6 +36,7 @@ struct reload {
 
 	/* Its own. */
 	struct control *control;
+	bool other_bounds; /* `sandbox:` is not what the command began with */
 };
 
 /* Makes the control socket; without one there is a warning, and nothing else is

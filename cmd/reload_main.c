@@ -197,6 +197,9 @@ static int print_json(const struct found *found, const char *reply)
 		json_text(&j, "name", value);
 		value_of(reply, "rules", value);
 		json_uint(&j, "rules", strtoull(value, NULL, 10));
+		value_of(reply, "note", value);
+		if (*value)
+			json_text(&j, "note", value);
 	} else if (text) {
 		text++;
 		json_bytes(&j, "error", text, strlen(text) - (*text != '\0'));
@@ -238,6 +241,11 @@ static int print(const char *reply)
 	put_line(stdout, *name ? " " : "");
 	put_line(stdout, name);
 	printf(" (%s rule%s)\n", rules, strcmp(rules, "1") == 0 ? "" : "s");
+	value_of(reply, "note", name);
+	if (*name) {
+		put_line(stdout, name);
+		putchar('\n');
+	}
 	return 0;
 }
 

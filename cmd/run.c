@@ -89,6 +89,7 @@ static void start_children(struct run *run)
 	w->session = &run->session;
 	w->command = run->options.argv[0];
 	w->files = bounds_files_word(&run->options.bounds);
+	w->nest = run->options.bounds.nest;
 	err = warden_start(w);
 	if (err)
 		die(EXIT_SALLYPORT, "starting gate and ledger: %s",
@@ -139,10 +140,11 @@ static void record_open(struct run *run)
 			sizeof(limits));
 	snprintf(detail, sizeof(detail),
 		 "command %.100s; ruleset sha256:%s; separation %s; files %s; "
-		 "%s%s%spolicy %s",
+		 "%s%s%s%spolicy %s",
 		 run->options.argv[0], run->gateway.digest,
 		 run->command.spec.as_root ? "uid" : "namespace",
 		 bounds_files_word(&run->options.bounds),
+		 run->options.bounds.nest ? "nest; " : "",
 		 *limits ? "limits " : "", limits, *limits ? "; " : "",
 		 run->session.policy_text);
 	if (warden_record(&run->warden, &event))
@@ -252,6 +254,7 @@ static int finish(struct run *run)
 			&(struct summary){ .policy = run->session.policy_text,
 					   .log = run->session.log,
 					   .dir = run->session.dir,
+					   .nest = run->options.bounds.nest,
 					   .boundary = true,
 					   .held = end.held,
 					   .receipt = end.receipt },
@@ -319,6 +322,8 @@ int run_main(int argc, char **argv)
 
 	log_init("sallyport", LOG_LEVEL_WARN);
 	options_parse(OPTIONS_RUN, argc, argv, &options);
+	options.built = session_build(&options.bundle);
+	bounds_take(&options.bounds, options.built, &options.timeout_ms);
 	if (run_daemon_serves(&options))
 		return run_daemon(&options);
 	return run_session(&options, NULL);

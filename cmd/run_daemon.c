@@ -59,7 +59,8 @@ static bool has_limits(const struct resources *limits)
 static bool needs_own(const struct options *o)
 {
 	return o->log_dir || o->key || o->published > DAEMON_PUBLISH_MAX ||
-	       o->bounds.host_files || has_limits(&o->bounds.limits) ||
+	       o->bounds.host_files || o->bounds.nest ||
+	       has_limits(&o->bounds.limits) ||
 	       (o->name && (!client_name(o->name) || is_docker_name(o->name)));
 }
 

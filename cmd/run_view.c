@@ -282,6 +282,23 @@ static void hide_policy(struct run_view *view, const struct bundle *bundle)
 	}
 }
 
+/* A mask holds against those who see it as a mount. In a mount namespace of
+ * one's own all of ours can be detached at once: they still hide what they hid,
+ * but what is below them can then be renamed, and its name is free. */
+static void refuse_replaceable(const struct run_view *view)
+{
+	if (!view->bounds || !view->bounds->nest)
+		return;
+	for (size_t i = 0; i < view->hides; i++)
+		if (below_cwd(view, view->hide[i]))
+			die(EXIT_SALLYPORT,
+			    "%s lies where the command may write, and with "
+			    "--nest it could put another one in its place\n"
+			    "Keep it elsewhere (--log DIR for the log), start "
+			    "from another directory, or leave --nest out.",
+			    view->hide[i]);
+}
+
 void run_view_choose(struct run_view *view, const struct options *options,
 		     const struct session *session, struct process_spec *spec)
 {
@@ -306,6 +323,7 @@ void run_view_choose(struct run_view *view, const struct options *options,
 	hide_policy(view, &options->bundle);
 	if (options->log_dir)
 		refuse_link(view, options->log_dir);
+	refuse_replaceable(view);
 	if (below_cwd(view, session->dir) && !options->quiet)
 		log_warn(
 			"the log lies below the working directory: the command "
@@ -318,6 +336,7 @@ void run_view_choose(struct run_view *view, const struct options *options,
 		spec->path = view->bounds->path;
 		spec->paths = view->bounds->paths;
 		spec->host_files = view->bounds->host_files;
+		spec->nest = view->bounds->nest;
 	}
 }
 

@@ -18,16 +18,23 @@
 #include "cmd/log_reader.h"
 #include "launch/isolate.h"
 
-static void build_policy(const struct options *options, struct session *s)
+struct policy *session_build(const struct bundle *bundle)
 {
 	struct policy_error error;
-	int err = policy_build(options->bundle.data, options->bundle.len,
-			       &s->policy, &error);
+	struct policy *policy;
+	int err = policy_build(bundle->data, bundle->len, &policy, &error);
 
 	if (err == -EINVAL)
 		die(EXIT_SALLYPORT, "%s", error.text);
 	if (err)
 		die(EXIT_SALLYPORT, "policy: %s", strerror(-err));
+	return policy;
+}
+
+static void build_policy(const struct options *options, struct session *s)
+{
+	s->policy = options->built ? policy_ref(options->built)
+				   : session_build(&options->bundle);
 	policy_describe(&options->policy, &options->bundle, s->policy_text,
 			sizeof(s->policy_text));
 }

@@ -29,6 +29,8 @@ struct session {
 void session_open(const struct options *options, struct session *ret);
 /* Its policy alone, with what there is to say of it; dies as well. */
 void session_policy(const struct options *options, struct session *session);
+/* The policy that @bundle makes; dies with what is wrong. */
+struct policy *session_build(const struct bundle *bundle);
 void session_close(struct session *session);
 
 /* Are we real root: uid 0 with all uids mapped? Uid 0 of a small user namespace

@@ -279,6 +279,9 @@ static void print_evidence(FILE *out, const struct tally *tally,
 		[BOUNDARY_BROKEN] = "did not hold: see the findings",
 	};
 
+	if (summary->nest)
+		fputs("nest: the command could make namespaces of its own\n",
+		      out);
 	if (summary->boundary)
 		fprintf(out, "boundary: %s%s%s\n", held[summary->held],
 			summary->daemon ? "; it was the daemon's, sandbox "
@@ -382,6 +385,8 @@ static void json_evidence(struct json *j, const struct summary *summary)
 	char path[PATH_MAX + 32];
 
 	json_text(j, "boundary", held[summary->held]);
+	if (summary->nest)
+		json_bool(j, "nest", true);
 	json_text(j, "daemon", summary->daemon);
 	if (!summary->receipt || !summary->dir)
 		return;

@@ -17,6 +17,7 @@ struct summary {
 	const char *policy;
 	const char *log, *dir; /* audit.jsonl, and what it is in */
 	const char *daemon;    /* the sandbox of a daemon that it was */
+	bool nest;	       /* it could make namespaces */
 	bool boundary;	       /* there was one of ours: */
 	enum boundary_held held;
 	bool receipt;

@@ -48,6 +48,7 @@ struct warden {
 	const char *command;	     /* NULL under `serve` */
 	const char *files;	     /* what it sees of them: "private", "host";
 					NULL: that is not ours to say */
+	bool nest;		     /* it may make namespaces */
 	const char *boundary;	     /* "netns", "external", "in-container" */
 	struct gateway *gateway;     /* NULL under `serve` */
 	struct endpoint bound[GATE_SOCKET_COUNT]; /* `serve`: its addresses */

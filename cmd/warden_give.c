@@ -79,6 +79,7 @@ static void describe(const struct warden *w, struct msg_ledger_start *start)
 	COPY(start->separation, warden_separation(w));
 	if (w->files)
 		COPY(start->files, w->files);
+	start->nest = w->nest;
 	COPY(start->policy_files, session->policy_text);
 	if (w->gateway)
 		COPY(start->ruleset_digest, w->gateway->digest);

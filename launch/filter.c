@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * filter.c - three arrays that the build made, and the system call that makes
+ * filter.c - four arrays that the build made, and the system call that makes
  * one of them law.
  */
 #include "launch/filter.h"
@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 
-/* filter_gate, filter_ledger, filter_sandbox */
+/* filter_gate, filter_ledger, filter_sandbox, filter_nest */
 #include "launch/filters.inc"
 
 int filter_apply(enum isolate_role role)
@@ -43,14 +43,15 @@ int filter_apply(enum isolate_role role)
 	return 0;
 }
 
-int isolate_sandbox_filter(void)
+int isolate_sandbox_filter(bool nest)
 {
+	const void *code = nest ? (const void *)filter_nest : filter_sandbox;
+	size_t len = nest ? sizeof(filter_nest) : sizeof(filter_sandbox);
 	AUTO_FD int fd = memfd_create("sallyport-filter", MFD_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	if (write(fd, filter_sandbox, sizeof(filter_sandbox)) !=
-	    (ssize_t)sizeof(filter_sandbox))
+	if (write(fd, code, len) != (ssize_t)len)
 		return -EIO;
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;

@@ -81,19 +81,21 @@ static void print(FILE *out, const char *name, scmp_filter_ctx ctx, size_t pids)
 
 int main(int argc, char **argv)
 {
-	scmp_filter_ctx gate, ledger, sandbox;
+	scmp_filter_ctx gate, ledger, sandbox, nest;
 	FILE *out = argc == 2 ? fopen(argv[1], "we") : NULL;
 
 	if (!out)
 		fail("where to?");
 	if (filter_write_child(ISOLATE_GATE, &gate) < 0 ||
 	    filter_write_child(ISOLATE_LEDGER, &ledger) < 0 ||
-	    filter_write_sandbox(&sandbox) < 0)
+	    filter_write_sandbox(false, &sandbox) < 0 ||
+	    filter_write_sandbox(true, &nest) < 0)
 		fail("libseccomp does not take a rule");
 	fputs("/* Written by launch/filter_main.c. */\n", out);
 	print(out, "gate", gate, 1);
 	print(out, "ledger", ledger, 1);
 	print(out, "sandbox", sandbox, 0);
+	print(out, "nest", nest, 0);
 	if (fclose(out) != 0)
 		fail("cannot write");
 	return 0;

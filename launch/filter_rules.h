@@ -13,6 +13,7 @@
 #define LAUNCH_FILTER_RULES_H
 
 #include <seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +27,8 @@
 
 /* A whole program each. 0 or -errno; to be released also on failure. */
 int filter_write_child(enum isolate_role role, scmp_filter_ctx *ret_ctx);
-int filter_write_sandbox(scmp_filter_ctx *ret_ctx);
+/* @nest: it may make namespaces of its own, and mount in them. */
+int filter_write_sandbox(bool nest, scmp_filter_ctx *ret_ctx);
 
 /* A filter that does @action unless a rule says otherwise. NULL without
  * memory. */

@@ -41,17 +41,6 @@ static const char *const refused[] = {
 	"lookup_dcookie",
 	/* namespaces and mounts */
 	"setns",
-	"mount",
-	"umount2",
-	"pivot_root",
-	"chroot",
-	"open_tree",
-	"move_mount",
-	"fsopen",
-	"fsmount",
-	"fsconfig",
-	"fspick",
-	"mount_setattr",
 	"open_by_handle_at",
 	"name_to_handle_at",
 	"quotactl",
@@ -88,6 +77,18 @@ static const char *const refused[] = {
 	"modify_ldt",
 };
 
+/* Where a command makes no namespaces, it mounts nothing either. In one of its
+ * own it may: the kernel holds each mount that it has from us where it is. */
+static const char *const mounts[] = { "mount", "umount2", "pivot_root",
+				      "chroot" };
+
+/* The same by descriptors. Whoever knows these calls knows the older ones too,
+ * unless he is told that he may not. */
+static const char *const new_mounts[] = {
+	"open_tree", "open_tree_attr", "move_mount", "fsopen",
+	"fsmount",   "fsconfig",       "fspick",     "mount_setattr",
+};
+
 /* Our user's terminal: typing into it, and its line discipline. */
 static int refuse_terminal(scmp_filter_ctx ctx)
 {
@@ -101,8 +102,16 @@ static int refuse_terminal(scmp_filter_ctx ctx)
 	return r;
 }
 
+/* Flags in memory; every user of clone3 has a second way. */
+static int refuse_clone3(scmp_filter_ctx ctx)
+{
+	return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3),
+				0);
+}
+
 /* A namespace inside the sandbox would hand out capabilities there, and with
- * them most of the kernel's network code. */
+ * them most of the kernel's network code. With --nest it may: what the rest of
+ * this list refuses, it refuses there too. */
 static int refuse_namespaces(scmp_filter_ctx ctx)
 {
 	static const uint32_t flags[] = { CLONE_NEWUSER,  CLONE_NEWNS,
@@ -117,8 +126,6 @@ static int refuse_namespaces(scmp_filter_ctx ctx)
 		r |= filter_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(unshare),
 				ARG_BITS(0, flags[i], flags[i]));
 	}
-	/* Flags in memory; every user of clone3 has a second way. */
-	r |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	return r;
 }
 
@@ -255,7 +262,7 @@ static int refuse_setid(scmp_filter_ctx ctx)
 	return r;
 }
 
-static int add_refusals(scmp_filter_ctx ctx)
+static int add_refusals(scmp_filter_ctx ctx, bool nest)
 {
 	/* Requests in memory that no filter sees. */
 	static const char *const unseen[] = { "io_uring_setup",
@@ -267,8 +274,15 @@ static int add_refusals(scmp_filter_ctx ctx)
 			     ARRAY_SIZE(refused));
 	r |= filter_add_list(ctx, SCMP_ACT_ERRNO(ENOSYS), unseen,
 			     ARRAY_SIZE(unseen));
+	if (!nest)
+		r |= filter_add_list(ctx, SCMP_ACT_ERRNO(EPERM), mounts,
+				     ARRAY_SIZE(mounts));
+	r |= filter_add_list(ctx, SCMP_ACT_ERRNO(nest ? ENOSYS : EPERM),
+			     new_mounts, ARRAY_SIZE(new_mounts));
 	r |= refuse_terminal(ctx);
-	r |= refuse_namespaces(ctx);
+	if (!nest)
+		r |= refuse_namespaces(ctx);
+	r |= refuse_clone3(ctx);
 	r |= refuse_families(ctx);
 	r |= refuse_netlink(ctx);
 	r |= refuse_inet(ctx);
@@ -276,8 +290,8 @@ static int add_refusals(scmp_filter_ctx ctx)
 	return r ? -EINVAL : 0;
 }
 
-int filter_write_sandbox(scmp_filter_ctx *ret_ctx)
+int filter_write_sandbox(bool nest, scmp_filter_ctx *ret_ctx)
 {
 	*ret_ctx = seccomp_filter_new(SCMP_ACT_ALLOW);
-	return *ret_ctx ? add_refusals(*ret_ctx) : -ENOMEM;
+	return *ret_ctx ? add_refusals(*ret_ctx, nest) : -ENOMEM;
 }

@@ -2,7 +2,7 @@
  *
  * init.c - pid 1 of a sandbox, a static executable of its own, without a libc.
  *
- *	init [--tty] [--write PATH]... START_FD ERROR_FD -- CMD...
+ *	init [--tty] [--nest] [--write PATH]... START_FD ERROR_FD -- CMD...
  *
  * Waits for one byte on START_FD (its end: exits, nothing has run), runs CMD
  * with no descriptors but 0-2, passes signals on to it, reaps what is orphaned,
@@ -15,7 +15,9 @@
  *
  * Where the kernel has Landlock, CMD and what it starts can write below the
  * PATHs only: a second wall behind the view of files,
- * for what may lead around that, as an inherited descriptor may.
+ * for what may lead around that, as an inherited descriptor may. Not with
+ * --nest: who is held by Landlock can't mount anything, anywhere, and CMD means
+ * to, in namespaces of its own.
  *
  * It has the same rights as CMD, none. It is not dumpable all the same, so that
  * CMD can't take its place and invent an exit status.
@@ -43,7 +45,7 @@ static const int forwarded[] = { SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
 static const unsigned long all_signals = ~0UL, no_signals;
 
 struct args {
-	bool tty;
+	bool tty, nest;
 	char **write; /* "--write", PATH ... up to another word */
 	int start_fd, error_fd;
 	char **argv, **env;
@@ -213,7 +215,7 @@ static _Noreturn void run(const struct args *args)
 		sys(SYS_setpgid, 0, 0, 0, 0, 0);
 		sys(SYS_ioctl, terminal(), TIOCSPGRP, (long)&group, 0, 0);
 	}
-	if (!landlock(args->write))
+	if (!args->nest && !landlock(args->write))
 		sys(SYS_exit_group, STATUS_OURS, 0, 0, 0, 0);
 	sys(SYS_rt_sigprocmask, SIG_SETMASK, (long)&no_signals, 0,
 	    sizeof(no_signals), 0);
@@ -284,6 +286,10 @@ static bool parse(int argc, char **argv, struct args *ret)
 
 	if (i < argc && equal(argv[i], "--tty")) {
 		ret->tty = true;
+		i++;
+	}
+	if (i < argc && equal(argv[i], "--nest")) {
+		ret->nest = true;
 		i++;
 	}
 	ret->write = argv + i;

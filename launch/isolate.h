@@ -42,9 +42,10 @@ bool isolate_has_own_root(void);
 int isolate_self(const struct isolate_spec *spec, const char **reterr);
 
 /* The seccomp program for sandboxed commands, as BPF in a memfd for bwrap
- * --seccomp: no process_vm_*, TIOCSTI, TIOCLINUX, kernel keyrings,
- * module and bpf loading, ... Returns the fd or -errno. */
-int isolate_sandbox_filter(void);
+ * --seccomp: no process_vm_*, TIOCSTI, TIOCLINUX, kernel keyrings, module and
+ * bpf loading, ... @nest: namespaces of its own are let be. Returns the fd or
+ * -errno. */
+int isolate_sandbox_filter(bool nest);
 
 /* Uids that nobody uses (systemd's documentation: 1879048192-2147352575). */
 #define ISOLATE_UID_GATE    1900000001u

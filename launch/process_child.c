@@ -140,8 +140,8 @@ struct numbers {
 	char args[12], seccomp[12], status[12], start[12], error[12];
 };
 
-/* bwrap --args N ... init [--tty] [--write PATH]... START ERROR -- CMD. NULL
- * without memory. */
+/* bwrap --args N ... init [--tty] [--nest] [--write PATH]... START ERROR --
+ * CMD. NULL without memory. */
 static char **bwrap_argv(const struct process_spec *spec,
 			 const struct view *view, const struct numbers *number)
 {
@@ -151,7 +151,7 @@ static char **bwrap_argv(const struct process_spec *spec,
 			       number->status,	"--",
 			       VIEW_INIT };
 	size_t n = 0, cmd = count(spec->argv);
-	char **argv = calloc(ARRAY_SIZE(head) + cmd + 8 +
+	char **argv = calloc(ARRAY_SIZE(head) + cmd + 9 +
 				     2 * (VIEW_TREES + VIEW_BINDS),
 			     sizeof(*argv));
 
@@ -161,6 +161,8 @@ static char **bwrap_argv(const struct process_spec *spec,
 		argv[n++] = (char *)head[i];
 	if (spec->interactive)
 		argv[n++] = (char *)"--tty";
+	if (spec->nest)
+		argv[n++] = (char *)"--nest";
 	for (size_t i = 0; i < view->trees; i++) {
 		argv[n++] = (char *)"--write";
 		argv[n++] = view->tree[i];
@@ -182,7 +184,7 @@ static int run_bwrap(const struct process_spec *spec, struct view *view,
 		     const struct pipes *pipes, const char *bwrap,
 		     struct report *report)
 {
-	int keep[VIEW_FDS + 4], filter = isolate_sandbox_filter();
+	int keep[VIEW_FDS + 4], filter = isolate_sandbox_filter(spec->nest);
 	struct numbers number;
 	char **argv;
 	size_t n = 0;

@@ -14,9 +14,6 @@
 #define LOADS_MAX	 256 /* files and presets, counted each time */
 #define DEPTH_OF_EXTENDS 8
 
-/* Yes, no, or nothing said. */
-enum said { SAID_NOTHING, SAID_NO, SAID_YES };
-
 /* What a file says beside its rules. Numbers are 0 where nothing is said. */
 struct settings {
 	enum said is_public, observes, answers_real;
@@ -24,6 +21,7 @@ struct settings {
 	enum said sign_every, durable; /* log: */
 	uint64_t rotate_bytes;
 	uint32_t rotate_s;
+	struct cell_said cell; /* sandbox:, without its lists */
 	char name[65];
 	bool upstream_given, upstream_system;
 	unsigned upstream_line, upstream_column;

@@ -236,6 +236,11 @@ int ceiling_attach(struct policy *policy, struct policy *ceiling,
 	return 0;
 }
 
+const struct cell *policy_ceiling_cell(const struct policy *policy)
+{
+	return policy->ceiling ? &policy->ceiling->policy->cell : NULL;
+}
+
 const struct policy *ceiling_policy(const struct ceiling *ceiling)
 {
 	return ceiling->policy;

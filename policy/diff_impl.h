@@ -8,6 +8,7 @@
  *	diff_detail.c	what is reachable in both, but not in the same way
  *	diff_spoken.c	protocol and TLS of two rules
  *	diff_settings.c	what is said once
+ *	diff_cell.c	`sandbox:`
  *	diff_lists.c	deny lists
  */
 #ifndef POLICY_DIFF_IMPL_H
@@ -84,6 +85,7 @@ void diff_subject(struct differ *d, const struct subject *subject);
 void diff_names(struct differ *d);
 void diff_addresses(struct differ *d);
 void diff_settings(struct differ *d);
+void diff_cell(struct differ *d);
 /* Names that lists deny in one policy, WAS or IS, and the other one allows. */
 void diff_lists(struct differ *d, int of);
 

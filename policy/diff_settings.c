@@ -206,6 +206,7 @@ void diff_settings(struct differ *d)
 	upstream(d);
 	limits(d, &was->limits, &is->limits);
 	records(d, &was->log, &is->log);
+	diff_cell(d);
 	for (int of = WAS; of <= IS; of++) {
 		permits(d, of);
 		denials(d, of);

@@ -128,6 +128,18 @@ static const struct lint_info infos[LINT_CODE_COUNT] = {
 	[LINT_OBSERVE] = WARNING("observe",
 		"`mode: observe`",
 		"use \"mode: enforce\" when you know what is needed"),
+	[LINT_SANDBOX_FILES] = WARNING("sandbox-files",
+		"`sandbox:` with all files, or a home to write to",
+		"name the directories that are needed under 'rw'"),
+	[LINT_SANDBOX_SECRET] = WARNING("sandbox-secret",
+		"`sandbox:` with credentials",
+		"give it a key that can do little, and allow few hosts"),
+	[LINT_SANDBOX_NEST] = NOTE("sandbox-nest",
+		"`sandbox:` with namespaces of the command's own",
+		"leave 'nest' out unless its tools sandbox themselves"),
+	[LINT_SANDBOX_RUN] = NOTE("sandbox-run",
+		"who looks at `sandbox:`",
+		"elsewhere, limit the container or the service itself"),
 };
 /* clang-format on */
 
@@ -243,6 +255,7 @@ static void lint_whole(struct linter *l)
 			   limits->names_per_wildcard);
 	for (size_t i = 0; i < policy->permit_count; i++)
 		lint_permit(l, &policy->permit[i]);
+	lint_cell(l);
 }
 
 static void lint_list(struct linter *l, const struct rule_list *list)

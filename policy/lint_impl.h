@@ -6,6 +6,7 @@
  *	lint_listed.c	names that are known for what they are
  *	lint_names.c	patterns: suffixes, strangers, look-alikes
  *	lint_rule.c	one rule for itself: ports, addresses, times, budgets
+ *	lint_cell.c	`sandbox:`
  *	lint_reach.c	rules beside each other: what never decides
  */
 #ifndef POLICY_LINT_IMPL_H
@@ -46,6 +47,10 @@ enum lint_code {
 	LINT_NAMES,
 	LINT_PUBLIC,
 	LINT_OBSERVE,
+	LINT_SANDBOX_FILES,
+	LINT_SANDBOX_SECRET,
+	LINT_SANDBOX_NEST,
+	LINT_SANDBOX_RUN,
 	LINT_CODE_COUNT
 };
 
@@ -67,6 +72,8 @@ void lint_names(struct linter *l, const struct rule *rule);
 void lint_rule(struct linter *l, const struct rule *rule);
 /* Of --permit. */
 void lint_permit(struct linter *l, const struct cidr *cidr);
+/* `sandbox:`. */
+void lint_cell(struct linter *l);
 /* All rules together. */
 void lint_reach(struct linter *l);
 

@@ -27,13 +27,16 @@ enum {
 	T_DENY,
 	T_LIMITS,
 	T_LOG,
+	T_SANDBOX,
 	T_COUNT
 };
 static const char *const top_keys[T_COUNT] = {
-	[T_VERSION] = "version", [T_NAME] = "name",	  [T_NOTE] = "note",
-	[T_EXTENDS] = "extends", [T_DEFAULT] = "default", [T_MODE] = "mode",
-	[T_DNS] = "dns",	 [T_ALLOW] = "allow",	  [T_DENY] = "deny",
-	[T_LIMITS] = "limits",	 [T_LOG] = "log",
+	[T_VERSION] = "version", [T_NAME] = "name",
+	[T_NOTE] = "note",	 [T_EXTENDS] = "extends",
+	[T_DEFAULT] = "default", [T_MODE] = "mode",
+	[T_DNS] = "dns",	 [T_ALLOW] = "allow",
+	[T_DENY] = "deny",	 [T_LIMITS] = "limits",
+	[T_LOG] = "log",	 [T_SANDBOX] = "sandbox",
 };
 
 /* --- whom it extends ----------------------------------------------------- */
@@ -218,6 +221,8 @@ static int load_root(const struct loader *l, const struct node *root,
 		ret = check_version(l, root, v[T_VERSION]);
 	if (ret == 0)
 		ret = load_own(l, v, own);
+	if (ret == 0)
+		ret = load_cell(l, v[T_SANDBOX], known, &own->cell);
 	if (ret == 0 && v[T_EXTENDS])
 		ret = load_extends(l, v[T_EXTENDS], own);
 	if (ret == 0 && v[T_ALLOW] && !known)

@@ -5,6 +5,7 @@
  *	load.c		a file: its keys, whom it extends
  *	load_keys.c	mappings into known keys; complaints
  *	load_settings.c	what is said once: name, default, dns, limits, log
+ *	load_cell.c	sandbox: what bounds the command itself
  *	load_rule.c	an entry of allow or deny
  *	load_extras.c	the keys of an entry beside where it leads
  */
@@ -64,6 +65,10 @@ int load_limits(const struct loader *l, const struct node *map,
 
 int load_log(const struct loader *l, const struct node *map,
 	     struct settings *settings);
+
+/* load_cell.c: sandbox. @known: its lists are there already. */
+int load_cell(const struct loader *l, const struct node *map, bool known,
+	      struct cell_said *ret_said);
 
 int load_budget(const struct loader *l, const struct node *node,
 		const char *what, uint64_t *ret_bytes);

@@ -10,7 +10,7 @@
 #include "policy/load_impl.h"
 
 /* Words that will mean something one day, and must not seem to now. */
-static const char *const reserved[] = { "inspect", "sandbox", "ceiling" };
+static const char *const reserved[] = { "inspect", "ceiling" };
 
 int load_fault(const struct loader *l, const struct node *node,
 	       const char *what, const char *why)

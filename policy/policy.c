@@ -72,6 +72,7 @@ void policy_unref(struct policy *policy)
 	free(policy->parent);
 	free(policy->permit);
 	free(policy->name);
+	cell_free(&policy->cell);
 	ceiling_free(policy->ceiling);
 	free(policy);
 }

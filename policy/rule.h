@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "policy/cell.h"
 #include "policy/digest.h"
 #include "policy/ech.h"
 #include "policy/policy.h"
@@ -99,6 +100,7 @@ struct policy {
 	uint16_t upstream_port[UPSTREAM_MAX];
 	size_t upstream_count;
 	bool upstream_system;
+	struct cell cell;
 	struct ceiling *ceiling; /* NULL: none */
 };
 

@@ -94,6 +94,7 @@ bool settings_add(struct settings *to, const struct settings *more)
 			to->limits.budget[i] = bytes;
 	}
 	add_log(to, more);
+	cell_stricter(&to->cell, &more->cell);
 	if (!*to->name)
 		memcpy(to->name, more->name, sizeof(to->name));
 	if (to->upstream_given && more->upstream_given)
@@ -137,6 +138,8 @@ void settings_inherit(struct settings *to, const struct settings *parents)
 {
 	inherit_limits(&to->limits, &parents->limits);
 	inherit_log(to, parents);
+	/* The bounds of a command are no preference: a child lifts none. */
+	cell_stricter(&to->cell, &parents->cell);
 	if (to->answers_real == SAID_NOTHING)
 		to->answers_real = parents->answers_real;
 	if (!*to->name)
@@ -159,6 +162,7 @@ void settings_apply(const struct settings *settings, struct policy *policy)
 						       : ROTATE_BYTES,
 		.rotate_s = settings->rotate_s,
 	};
+	policy->cell.said = settings->cell;
 	policy->upstream_system =
 		!settings->upstream_given || settings->upstream_system;
 	memcpy(policy->upstream, settings->upstream, sizeof(policy->upstream));

@@ -4,6 +4,7 @@
  */
 #include "policy/values.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -112,6 +113,42 @@ bool value_count(const char *text, unsigned max, unsigned *ret)
 	if (!end || *end || value < 1 || value > max)
 		return false;
 	*ret = (unsigned)value;
+	return true;
+}
+
+const char *value_amount(const char *text, uint64_t least, uint64_t *ret_bytes)
+{
+	static const char small[] = "it is too little for anything to run";
+	char spelled[32];
+	size_t n = strlen(text);
+	char last = n ? text[n - 1] : '\0';
+
+	if (last >= 'a' && last <= 'z')
+		last = (char)(last - 'a' + 'A');
+	/* "2 G", "2G"; not "2kB". */
+	if (!last || !strchr("KMGT", last) || n > 20)
+		return value_size_from(text, least, small, ret_bytes);
+	snprintf(spelled, sizeof(spelled), "%.*s%ciB", (int)n - 1, text, last);
+	return value_size_from(spelled, least, small, ret_bytes);
+}
+
+bool value_cpus(const char *text, unsigned *ret_milli)
+{
+	unsigned unit = 1000, part = 0;
+	uint64_t whole;
+	const char *at = digits(text, &whole);
+
+	if (!at)
+		return false;
+	if (*at == '.' && at[1])
+		for (at++; *at >= '0' && *at <= '9' && unit > 1; at++) {
+			unit /= 10;
+			part += (unsigned)(*at - '0') * unit;
+		}
+	if (*at || whole > 4096 || whole * 1000 + part > 4096000 ||
+	    whole * 1000 + part < 10)
+		return false;
+	*ret_milli = (unsigned)whole * 1000 + part;
 	return true;
 }
 

@@ -26,4 +26,12 @@ const char *value_time(const char *text, int64_t *ret_s);
 /* A whole number from 1 to @max; false if it is none. */
 bool value_count(const char *text, unsigned max, unsigned *ret);
 
+/* A size as above, or as others write it for memory: 512M and 512m are MiB. At
+ * least @least bytes. */
+const char *value_amount(const char *text, uint64_t least, uint64_t *ret_bytes);
+
+/* Thousandths, of a number like 2 or 0.5, from 0.01 to 4096; false if it is
+ * none. */
+bool value_cpus(const char *text, unsigned *ret_milli);
+
 #endif

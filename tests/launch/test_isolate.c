@@ -166,7 +166,7 @@ static void test_deadly_calls(void **state)
 
 static void test_sandbox_filter_is_a_program(void **state)
 {
-	int fd = isolate_sandbox_filter();
+	int fd = isolate_sandbox_filter(false);
 	struct stat st;
 
 	(void)state;

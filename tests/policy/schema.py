@@ -35,6 +35,26 @@ limits: {}
 ===
 dns: { answers: real, upstream: [system, 192.0.2.53, "192.0.2.53:5353", "2001:db8::53", "[2001:db8::53]:53"] }
 ===
+sandbox: {}
+===
+sandbox: { fs: private, nest: false, rw: [], ro: [], hide: [], env: [] }
+===
+sandbox:
+  fs: host
+  nest: true
+  rw: [~/.cache, ./x, ../y, /srv/z, .]
+  ro: ["~"]
+  hide: [./a b]
+  env: [ANTHROPIC_API_KEY, _x1]
+  memory: 2G
+  pids: 200
+  cpus: 1.5
+  fsize: 1 GB
+  nofile: "64"
+  timeout: 30m
+===
+sandbox: { memory: 4194304, cpus: 2, fsize: 1, timeout: 30d }
+===
 limits: { connections: "1", connections_per_second: 2, names: 3, names_per_wildcard: 4, dns_per_second: 5, upload: 1 GB, download: 12 }
 ===
 log: {}
@@ -164,9 +184,49 @@ extends: [7]
 ===
 inspect: true
 ===
-sandbox: {}
-===
 ceiling: {}
+===
+sandbox: []
+===
+sandbox: { disk: 1 }
+===
+sandbox: { fs: view }
+===
+sandbox: { nest: maybe }
+===
+sandbox: { rw: /srv }
+===
+sandbox: { rw: [""] }
+===
+sandbox: { hide: ["~root/x"] }
+===
+sandbox: { hide: [/srv/*.key] }
+===
+sandbox: { ro: [$HOME/x] }
+===
+sandbox: { env: [A=b] }
+===
+sandbox: { env: [1A] }
+===
+sandbox: { memory: 1 XB }
+===
+sandbox: { memory: 4194303 }
+===
+sandbox: { pids: 0 }
+===
+sandbox: { cpus: 0 }
+===
+sandbox: { cpus: "1.2345" }
+===
+sandbox: { cpus: 5000 }
+===
+sandbox: { fsize: 0 }
+===
+sandbox: { nofile: 1048577 }
+===
+sandbox: { timeout: 1w }
+===
+sandbox: { timeout: 2592001 }
 ===
 dns: []
 ===

@@ -199,6 +199,15 @@ static const struct {
 	{ V "default: public\ndeny: [b.test]\n", "public@0" },
 	/* That is how something of a preset is left out. */
 	{ V "extends: [npm]\ndeny: [npmjs.org]\n", "" },
+	{ V "sandbox: {fs: host}\n", "sandbox-files@0 sandbox-run@0" },
+	{ V "sandbox: {rw: [~/.cache, /]}\n", "sandbox-files@0 sandbox-run@0" },
+	{ V "sandbox: {ro: [/, ~/.sshd, ~/.ssh/known_hosts]}\n",
+	  "sandbox-secret@0 sandbox-run@0" },
+	{ V "sandbox: {env: [A_TOKEN]}\n", "sandbox-secret@0 sandbox-run@0" },
+	{ V "sandbox: {nest: true, memory: 1G}\n",
+	  "sandbox-nest@0 sandbox-run@0" },
+	{ V "sandbox: {hide: [~/.ssh]}\n", "sandbox-run@0" },
+	{ V "sandbox: {}\n", "" },
 };
 
 static void test_cases(void **state)

@@ -40,7 +40,7 @@ static const struct {
 	{ V "alow: [a.b]\n",
 	  "p.yaml:2:1: ", "unknown key 'alow', did you mean 'allow'?" },
 	{ V "zebra: {}\n", "p.yaml:2:1: ", "the keys here are version, name" },
-	{ V "sandbox: {}\n", "p.yaml:2:1: ", "not in this version" },
+	{ V "ceiling: {}\n", "p.yaml:2:1: ", "not in this version" },
 	{ V "Allow: []\n", "p.yaml:2:1: ", "did you mean 'allow'?" },
 	{ V "allow: [a.b]\nallow: [c.d]\n",
 	  "p.yaml:3:1: ", "'allow' is here twice (first in line 2)" },
