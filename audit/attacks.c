@@ -107,13 +107,13 @@ static void add_user(struct attacks *attacks, uint32_t user)
 
 void attacks_add(struct attacks *attacks, const struct attacks *report)
 {
-	const uint64_t ms = (uint64_t)attacks->duration_ms +
-			    report->duration_ms;
+	const uint64_t ms =
+		(uint64_t)attacks->duration_ms + report->duration_ms;
 	const uint64_t reports = (uint64_t)attacks->reports + report->reports;
 
 	attacks->duration_ms = ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
-	attacks->reports = reports > UINT32_MAX ? UINT32_MAX
-						: (uint32_t)reports;
+	attacks->reports =
+		reports > UINT32_MAX ? UINT32_MAX : (uint32_t)reports;
 	for (size_t i = 0; i < report->n; i++)
 		add_one(attacks, &report->at[i]);
 	for (size_t i = 0; i < report->users; i++)
@@ -147,8 +147,7 @@ void attacks_put(struct json *j, const struct attacks *attacks)
 	put_reports(j, attacks);
 	json_open(j, "results", '{');
 	for (size_t i = 0; i < attacks->n; i++)
-		json_text(j, attacks->at[i].name,
-			  words[attacks->at[i].result]);
+		json_text(j, attacks->at[i].name, words[attacks->at[i].result]);
 	json_close(j, '}');
 	json_close(j, '}');
 }

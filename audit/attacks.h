@@ -12,9 +12,9 @@
 #include "base/json.h"
 
 enum attack_result { ATTACK_HELD, ATTACK_GOT_OUT, ATTACK_SKIPPED };
-#define ATTACK_RESULTS	 3
-#define ATTACKS_MAX	 128
-#define ATTACK_NAME_MAX	 24
+#define ATTACK_RESULTS	  3
+#define ATTACKS_MAX	  128
+#define ATTACK_NAME_MAX	  24
 #define ATTACKS_USERS_MAX 4
 
 struct attacks {

@@ -153,7 +153,7 @@ static bool is_ours(const struct control *control, int fd, uid_t *ret_uid)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return false;
-	*ret_uid = peer.uid == geteuid()		? control->owner
+	*ret_uid = peer.uid == geteuid()	       ? control->owner
 		   : moved && peer.uid == UID_UNMAPPED ? 0
 						       : peer.uid;
 	return peer.uid == 0 || *ret_uid == 0 || *ret_uid == control->owner;
@@ -172,9 +172,8 @@ static void take(struct control *control, int fd)
 		return;
 	}
 	struct connection *connection = &control->connection[i];
-	*connection = (struct connection){ .control = control,
-					   .fd = fd,
-					   .uid = uid };
+	*connection =
+		(struct connection){ .control = control, .fd = fd, .uid = uid };
 	connection->readable =
 		event_new(control->base, fd, EV_READ, on_request, connection);
 	if (!connection->readable) {

@@ -23,8 +23,7 @@ struct event_base;
 
 /* Fills @reply, of CONTROL_REPLY_MAX bytes, with what answers @request of the
  * user @uid. */
-typedef void control_fn(void *arg, uid_t uid, const char *request,
-			char *reply);
+typedef void control_fn(void *arg, uid_t uid, const char *request, char *reply);
 
 /* Listens in @dir, before privileges change. 0 or -errno; -EADDRINUSE: somebody
  * else serves there. */

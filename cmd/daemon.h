@@ -140,8 +140,8 @@ int daemon_forward(struct daemon *daemon, struct daemon_sandbox *sandbox,
  * it is accepted. -EBUSY while it is not ready. */
 int daemon_exec(struct daemon_sandbox *sandbox, uid_t uid, const char *command,
 		daemon_done_fn *done, void *arg);
-/* Has a report of `prove` by attacks->user[0] written down, for the receipt, too.
- * 0; -EBUSY or -ENOMEM. */
+/* Has a report of `prove` by attacks->user[0] written down, for the receipt,
+ * too. 0; -EBUSY or -ENOMEM. */
 int daemon_attacks(struct daemon_sandbox *sandbox,
 		   const struct attacks *attacks, daemon_done_fn *done,
 		   void *arg);

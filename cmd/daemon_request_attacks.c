@@ -47,7 +47,7 @@ int request_attacks(const json_t *root, struct attacks *ret,
 	const json_t *results = json_object_get(root, "results");
 
 	if (!json_is_object(root) ||
-	    json_object_size(root) != (size_t)!!ms + (size_t)!!results)
+	    json_object_size(root) != (size_t) !!ms + (size_t) !!results)
 		return fault(reterr, "the keys here are duration_ms, results");
 	if (!json_is_integer(ms) || json_integer_value(ms) < 0 ||
 	    json_integer_value(ms) > UINT32_MAX)

@@ -164,11 +164,11 @@ static void take_exec(struct keeper *k, const struct msg_keep_exec *msg)
 
 static void take_attacks(struct keeper *k, const struct attacks *attacks)
 {
-	struct msg_keep_done done = { .status = attacks->users != 1
-							? -EINVAL
-							: warden_reported(
-								  &k->warden,
-								  attacks) };
+	struct msg_keep_done done = {
+		.status = attacks->users != 1
+				  ? -EINVAL
+				  : warden_reported(&k->warden, attacks)
+	};
 
 	if (done.status)
 		snprintf(done.text, sizeof(done.text),

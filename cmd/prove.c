@@ -232,8 +232,8 @@ static void print(const struct prove *prove)
 	if (prove->netns)
 		about.what = prove->netns;
 	if (prove->docker)
-		about.what = prove->container ? prove->container
-					      : prove->docker;
+		about.what =
+			prove->container ? prove->container : prove->docker;
 	if (prove->guard)
 		about.what = "this machine, guarded";
 	if (*about.receipt && access(about.receipt, F_OK) < 0)

@@ -43,7 +43,7 @@
 #include "launch/netns.h"
 #include "policy/explain.h"
 
-#define FINDINGS_MAX   8
+#define FINDINGS_MAX 8
 
 static char program_path[] = "/proc/self/fd/0";
 static char inside_word[] = "prove-inside";

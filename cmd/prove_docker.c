@@ -74,8 +74,8 @@ static void on_signal(int number)
 static void find_network(struct container *c)
 {
 	const char *name = c->prove->docker;
-	json_t *network = engine_want(&c->engine, "GET", "/networks/", name,
-				      NULL);
+	json_t *network =
+		engine_want(&c->engine, "GET", "/networks/", name, NULL);
 	const json_t *pool = json_array_get(
 		json_object_get(json_object_get(network, "IPAM"), "Config"), 0);
 
@@ -94,11 +94,11 @@ static void find_network(struct container *c)
  * (sallyport-docker(7)). */
 static json_t *make_body(const struct container *c, bool dns)
 {
-	json_t *body = json_pack("{s:s,s:o,s:{s:s},s:{s:s}}", "Image",
-				 c->image_id, "Cmd",
-				 image_command(&c->image, PROVE_INSIDE_WAIT),
-				 "HostConfig", "NetworkMode", c->prove->docker,
-				 "Labels", "sallyport.prove", "1");
+	json_t *body =
+		json_pack("{s:s,s:o,s:{s:s},s:{s:s}}", "Image", c->image_id,
+			  "Cmd", image_command(&c->image, PROVE_INSIDE_WAIT),
+			  "HostConfig", "NetworkMode", c->prove->docker,
+			  "Labels", "sallyport.prove", "1");
 
 	if (body && dns && *c->gateway)
 		json_object_set_new(json_object_get(body, "HostConfig"), "Dns",
@@ -166,15 +166,16 @@ static void find_log(struct container *c)
 	json_decref(s);
 }
 
-/* --- the attack ------------------------------------------------------------ */
+/* --- the attack ------------------------------------------------------------
+ */
 
 static bool is_running(struct container *c, const char *exec, int *ret_status)
 {
 	json_t *state = engine_want(&c->engine, "GET", "/exec/", exec, "/json");
 	bool running = json_is_true(json_object_get(state, "Running"));
 
-	*ret_status = (int)json_integer_value(
-		json_object_get(state, "ExitCode"));
+	*ret_status =
+		(int)json_integer_value(json_object_get(state, "ExitCode"));
 	json_decref(state);
 	return running;
 }
@@ -218,8 +219,7 @@ static void begin(struct container *c)
 
 	if (image_make(c->prove->sheet, &c->image))
 		die(EXIT_SALLYPORT, "an image of this program: out of memory");
-	engine_import(&c->engine, &c->image, c->image_id,
-		      sizeof(c->image_id));
+	engine_import(&c->engine, &c->image, c->image_id, sizeof(c->image_id));
 	if (start(c, false, first, sizeof(first)) &&
 	    start(c, true, why, sizeof(why)))
 		die(EXIT_SALLYPORT, "the engine starts no container: %s",
@@ -239,7 +239,8 @@ static void fill_gateway(const struct container *c, struct prove_task *task)
 	task->proxy_port = GATEWAY_PROXY_PORT;
 }
 
-/* --- one that is there ------------------------------------------------------ */
+/* --- one that is there ------------------------------------------------------
+ */
 
 static int open_network(const char *name, const json_t *all)
 {
@@ -293,7 +294,8 @@ int prove_docker(struct prove *prove)
 		die(EXIT_SALLYPORT, "--docker needs root");
 	if (!engine_name(prove->docker) ||
 	    (prove->container && !engine_name(prove->container)))
-		die(EXIT_SALLYPORT, "'%s' is no name of a network, or '%s' of "
+		die(EXIT_SALLYPORT,
+		    "'%s' is no name of a network, or '%s' of "
 		    "a container",
 		    prove->docker, prove->container ? prove->container : "");
 	find_network(c);

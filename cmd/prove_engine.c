@@ -52,8 +52,8 @@ static int talk(const struct engine *engine, const char *method,
 static json_t *read_answer(const struct client_reply *reply, char *why,
 			   size_t cap)
 {
-	json_t *json = json_loadb(reply->body ? reply->body : "", reply->len, 0,
-				  NULL);
+	json_t *json =
+		json_loadb(reply->body ? reply->body : "", reply->len, 0, NULL);
 
 	if (reply->status >= 200 && reply->status < 300)
 		return json ? json : json_object();

@@ -56,7 +56,9 @@ static size_t blocks(size_t len)
 static char *add_file(struct image *image, const char *name, unsigned mode,
 		      size_t len)
 {
-	struct tar_head head = { .type = '0', .magic = "ustar\0" "0" };
+	struct tar_head head = { .type = '0',
+				 .magic = "ustar\0"
+					  "0" };
 	unsigned sum = 0;
 	char *at;
 

@@ -275,6 +275,5 @@ int prove_netns(struct prove *prove)
 	const char *socket = client_socket(prove->socket);
 	json_t *s = name ? ask_daemon(socket, name) : NULL;
 
-	return s ? prove_daemons(prove, socket, name, s)
-		 : prove_foreign(prove);
+	return s ? prove_daemons(prove, socket, name, s) : prove_foreign(prove);
 }

@@ -60,7 +60,7 @@ void prove_print_json(FILE *out, const struct prove_verdict *v,
 	/* Each text may become six times as long. */
 	const size_t cap = (v->n + 8) * 8 * (PROVE_DETAIL_MAX + 200) +
 			   6 * (strlen(about->log) + strlen(about->receipt) +
-			    strlen(about->reported));
+				strlen(about->reported));
 	AUTO_FREE char *buf = malloc(cap);
 	struct json j = json_of(buf, buf ? cap : 0);
 

@@ -48,10 +48,10 @@ bool prove_report_format(const struct attacks *attacks,
 
 	for (size_t i = 0; i < attacks->n; i++) {
 		const size_t room = PROVE_REPORT_MAX - (size_t)len;
-		int n = snprintf(buf + len, room, "%s %s\n",
-				 attack_word((enum attack_result)attacks->at[i]
-						     .result),
-				 attacks->at[i].name);
+		int n = snprintf(
+			buf + len, room, "%s %s\n",
+			attack_word((enum attack_result)attacks->at[i].result),
+			attacks->at[i].name);
 
 		if (n < 0 || (size_t)n >= room)
 			return false;
@@ -91,8 +91,7 @@ static int ask_session(const char *dir, const struct attacks *attacks,
 		return -EMSGSIZE;
 	err = control_ask(dir, request, REPORT_MS, reply);
 	if (err) {
-		snprintf(reterr, cap, "it does not answer: %s",
-			 strerror(-err));
+		snprintf(reterr, cap, "it does not answer: %s", strerror(-err));
 		return err;
 	}
 	if (strncmp(reply, "ok\n", 3) == 0)
@@ -146,8 +145,7 @@ static json_t *body_of(const struct attacks *attacks)
 		const struct attack *at = &attacks->at[i];
 		const char *word = attack_word((enum attack_result)at->result);
 
-		if (json_object_set_new(results, at->name,
-					json_string(word))) {
+		if (json_object_set_new(results, at->name, json_string(word))) {
 			json_decref(results);
 			return NULL;
 		}

@@ -31,10 +31,9 @@ void prove_statement_open(struct prove *prove)
 {
 	if (!prove->statement)
 		return;
-	prove->statement_fd =
-		open(prove->statement,
-		     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-		     0644);
+	prove->statement_fd = open(
+		prove->statement,
+		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (prove->statement_fd < 0)
 		die(EXIT_SALLYPORT, "%s: %s", prove->statement,
 		    strerror(errno));
@@ -127,7 +126,8 @@ static void put_all(struct json *j, const struct prove *prove,
 	statement_close(j);
 }
 
-/* --- signing it ------------------------------------------------------------ */
+/* --- signing it ------------------------------------------------------------
+ */
 
 static struct key *read_key(const struct prove *prove, bool *ret_ephemeral)
 {

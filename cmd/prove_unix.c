@@ -192,10 +192,12 @@ static void unix_abstract(struct prove_try *t)
 }
 
 static const struct prove_attack attacks[] = {
-	{ "unix-known", "K5", "well-known sockets", unix_known, NULL, 0, PROVE_BOX },
+	{ "unix-known", "K5", "well-known sockets", unix_known, NULL, 0,
+	  PROVE_BOX },
 	{ "unix-env", "K5", "sockets that variables name", unix_env, NULL, 0,
 	  1 },
-	{ "unix-found", "K5", "any socket in sight", unix_found, NULL, 0, PROVE_BOX },
+	{ "unix-found", "K5", "any socket in sight", unix_found, NULL, 0,
+	  PROVE_BOX },
 	{ "unix-abstract", "K5", "abstract sockets", unix_abstract, NULL, 0,
 	  1 },
 };

@@ -98,9 +98,9 @@ static void print_reporters(const struct verify_result *result)
 		json_object_get(result->receipt, "attacks"), "reported_by");
 
 	for (size_t i = 0; i < json_array_size(uids); i++)
-		print_text(stdout, TONE_PLAIN, "%s%lld", i ? ", " : "; as uid ",
-			   (long long)json_integer_value(
-				   json_array_get(uids, i)));
+		print_text(
+			stdout, TONE_PLAIN, "%s%lld", i ? ", " : "; as uid ",
+			(long long)json_integer_value(json_array_get(uids, i)));
 	if (uids)
 		print_text(stdout, TONE_PLAIN, " reports");
 }

@@ -86,7 +86,8 @@ static const char *text_of(const json_t *predicate, const char *a,
 	return text ? text : "?";
 }
 
-/* --- what came of it ------------------------------------------------------- */
+/* --- what came of it -------------------------------------------------------
+ */
 
 struct statement {
 	const char *path;
@@ -98,9 +99,8 @@ struct statement {
 
 static long long count_of(const struct statement *s, enum attack_result which)
 {
-	return (long long)json_integer_value(
-		json_object_get(json_object_get(s->predicate, "attacks"),
-				attack_word(which)));
+	return (long long)json_integer_value(json_object_get(
+		json_object_get(s->predicate, "attacks"), attack_word(which)));
 }
 
 static void print_statement(const struct statement *s, const char *key_from)
@@ -152,8 +152,7 @@ static void print_json(const struct statement *s)
 }
 
 /* Whose it says that it is, if nobody else is known. */
-static int choose_key(const struct verify_command *command,
-		      struct statement *s)
+static int choose_key(const struct verify_command *command, struct statement *s)
 {
 	const char *vkey = text_of(s->predicate, "key", "vkey");
 

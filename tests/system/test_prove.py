@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sallyport prove`: a good sandbox passes, and a broken one does not: each
 hole is named. The broken ones are namespaces made here."""
+import base64
 import json
 import os
 import socket
@@ -329,3 +330,50 @@ def said(log, request):
     answer = s.recv(4096).decode()
     s.close()
     return answer
+
+
+# -- a statement of its own ---------------------------------------------------
+
+
+def verify(case, *args):
+    r = subprocess.run([case.binary, "verify", *args], text=True,
+                       capture_output=True, timeout=60, env=case.env())
+    return r.returncode, r.stdout + r.stderr
+
+
+def test_statement(case):
+    """Of a namespace that nobody's session has: signed, and only as it is."""
+    if case.who != "root":
+        return
+    path = f"{case.work}/attacks.json"
+    key = f"{case.work}/signing.key"
+    subprocess.run([case.binary, "key", "new", "--out", key], check=True,
+                   capture_output=True, env=case.env())
+    with World(case) as w:
+        proof = w.prove(case, "--receipt", path, "--key", key)
+        check(proof.status == 0 and not proof.json.get("reported"), proof)
+        check(w.prove(case, "--receipt", path).status == 125)
+    status, said = verify(case, "--key", f"{case.work}/signing.vkey", path)
+    check(status == 0 and said.startswith("holds: attacks on netns") and
+          f"{proof.json['held']} held, 0 got out" in said, said)
+    status, said = verify(case, "--json", "--key",
+                          f"{case.work}/signing.vkey", path)
+    told = json.loads(said)["predicate"]["attacks"]
+    check(told["held"] == proof.json["held"] and "reports" not in told and
+          told["results"]["tcp"] == "held", told)
+    # Another one's key, or other words, and it is broken.
+    subprocess.run([case.binary, "key", "new", "--out",
+                    f"{case.work}/other.key"],
+                   check=True, capture_output=True, env=case.env())
+    status, said = verify(case, "--key", f"{case.work}/other.vkey", path)
+    check(status == 1 and "not by that key" in said, (status, said))
+    with open(path) as f:
+        envelope = json.load(f)
+    body = base64.b64decode(envelope["payload"])
+    check(b'"tcp":"held"' in body, body)
+    envelope["payload"] = base64.b64encode(
+        body.replace(b'"tcp":"held"', b'"tcp":"skipped"')).decode()
+    with open(path, "w") as f:
+        json.dump(envelope, f)
+    status, said = verify(case, "--key", f"{case.work}/signing.vkey", path)
+    check(status == 1 and "holds" not in said, (status, said))
