@@ -22,7 +22,7 @@ static void engine_moves(const char *name, const struct netns *box, int rename)
 	}
 	/* A process is how `ip` names a namespace. */
 	snprintf(command, sizeof(command),
-		 "for i in 1 2 3 4 5 6 7 8 9; do ip link set %s netns %d && "
+		 "for i in $(seq 200); do ip link set %s netns %d && "
 		 "[ ! -e /sys/class/net/%s ] && exit 0; sleep .1; done; exit 1",
 		 name, (int)holder, name);
 	usleep(50000);

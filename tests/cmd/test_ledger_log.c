@@ -309,13 +309,13 @@ static void test_sign_every(void **state)
 	assert_int_equal(count, 40);
 }
 
-/* Looks until so many lines are covered, at most 5 s. */
+/* Looks until so many lines are covered, at most 30 s. */
 static size_t await_covered(uint64_t want)
 {
 	uint64_t covered = 0;
 	size_t lines, count = 0;
 
-	for (int i = 0; i < 500 && covered < want; i++) {
+	for (int i = 0; i < 3000 && covered < want; i++) {
 		usleep(10000);
 		covered = check_log(&lines, &count, true);
 	}

@@ -4,6 +4,7 @@
  */
 #include "tests/cmd/log_world.h"
 
+#include <inttypes.h>
 #include <signal.h>
 
 #define LINES  20000
@@ -69,6 +70,23 @@ static void expect_flows(const char *text, uint64_t from, uint64_t to)
 		expected++;
 	}
 	assert_int_equal(expected, to + 1);
+}
+
+/* Until whoever follows has shown it. */
+static void await_flow(const struct world *w, uint64_t flow)
+{
+	char out[96], want[64];
+	bool found = false;
+
+	snprintf(out, sizeof(out), "%s/out", w->dir);
+	snprintf(want, sizeof(want), JSON_1 "%" PRIu64 "\"", flow);
+	for (int i = 0; i < 3000 && !found; i++) {
+		AUTO_FREE char *text = slurp(out);
+
+		found = strstr(text, want);
+		usleep(found ? 0 : 10000);
+	}
+	assert_true(found);
 }
 
 static void make_three(struct world *w)
@@ -257,7 +275,7 @@ static void test_another_log(void **state)
 			(const char *const[]){ "--follow=always", "--json",
 					       w->dir, NULL },
 			-1);
-	usleep(300000);
+	await_flow(w, 2);
 	part_path(w, 1, first);
 	assert_int_equal(unlink(first), 0);
 	snprintf(old, sizeof(old), "%s.1", w->path);
@@ -269,7 +287,7 @@ static void test_another_log(void **state)
 	put_now(w->file, 5);
 	fclose(rotate(w, 2));
 	put_now(w->file, 6);
-	usleep(500000);
+	await_flow(w, 6);
 	kill(pid, SIGTERM);
 	AUTO_SHOWN struct shown shown = end_log(pid, w->dir);
 	assert_int_equal(shown.status, 0);

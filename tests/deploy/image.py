@@ -6,6 +6,7 @@ user with none.
 
     image.py SALLYPORT DEPLOY/DOCKER
 """
+import contextlib
 import os
 import shutil
 import signal
@@ -123,7 +124,8 @@ def serving(root, who, port):
         pids = descendants(serve.pid)
         for pid in pids:
             if command_line(pid).startswith(b"sallyport\0serve"):
-                os.kill(pid, signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
         told = serve.stderr.read()
         good &= check(f"{who}: serve ends", serve.wait(30) == 0, told)
     gone = run(root, who, "reload", "--running", f"/var/log/sallyport/{who}")
@@ -137,7 +139,8 @@ def serving(root, who, port):
 def descendants(pid):
     found = [pid]
     for parent in found:
-        with open(f"/proc/{parent}/task/{parent}/children") as children:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(
+                f"/proc/{parent}/task/{parent}/children") as children:
             found += [int(child) for child in children.read().split()]
     return found
 

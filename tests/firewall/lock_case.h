@@ -36,7 +36,7 @@
 #define OTHER	 "172.30.0.1"
 #define BOX_TOO	 "172.30.0.2"
 #define RESOLVER "127.0.0.11"
-#define WAIT_MS	 1000
+#define WAIT_MS	 20000
 #define QUIET_MS 60
 
 struct world {

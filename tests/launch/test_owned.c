@@ -202,7 +202,8 @@ static void test_stopped(void **state)
 	assert_int_equal(waitpid(owner, NULL, 0), owner);
 	assert_true(stopped > 0);
 	assert_int_equal(other, 0);
-	assert_true(longest < 2000);
+	/* He is not waited for until the end, which are 5 s. */
+	assert_true(longest < 4500);
 	assert_int_equal(open_fds(), before);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }

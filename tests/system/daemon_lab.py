@@ -51,7 +51,7 @@ class Daemon:
         with open(self.err_path, "a") as err:
             self.process = subprocess.Popen(
                 self.argv(), stdin=subprocess.DEVNULL, stderr=err, env=self.env)
-        self.wait(lambda: self.answers(ready))
+        self.wait(lambda: self.answers(ready), 120)
         return self
 
     def answers(self, ready):
@@ -61,7 +61,7 @@ class Daemon:
         except OSError:
             return False
 
-    def wait(self, condition, seconds=30):
+    def wait(self, condition, seconds=60):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if condition():

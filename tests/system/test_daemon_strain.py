@@ -12,7 +12,7 @@ import threading
 import time
 
 from daemon_lab import Daemon, daemon, OTHER, policy, resolve, user
-from harness import check
+from harness import check, prompt, within
 
 LONG = 60 << 20
 
@@ -53,6 +53,7 @@ class Pulse:
         self.thread.join()
 
 
+@prompt
 def test_long_policy(case):
     """Tens of megabytes are none of the loop's work."""
     with daemon(case) as d:
@@ -62,7 +63,7 @@ def test_long_policy(case):
         took = ran(d) - before
         check(status in (400, 422), (status, answer))
         print(f"    {LONG >> 20} MB: the loop {took * 1000:.0f} ms")
-        check(took < 0.6, took)
+        within(0.6, took)
         check(d.good("GET", "/v1/sandboxes")["sandboxes"] == [])
 
 
@@ -118,9 +119,16 @@ while True:
 """
 
 
+@prompt
 def test_slow_owner(case):
     """A user who stops whatever has his uid slows nobody else down."""
+    def five(name):
+        began = time.monotonic()
+        for i in range(5):
+            d.create(f"{name}{i}")
+        return time.monotonic() - began
     with daemon(case) as d:
+        alone = five("before")
         stopper = subprocess.Popen(
             ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}",
              "--clear-groups", "python3", "-c", STOPPER],
@@ -141,10 +149,7 @@ def test_slow_owner(case):
             with Pulse(d) as pulse:
                 for thread in slow:
                     thread.start()
-                began = time.monotonic()
-                for i in range(5):
-                    d.create(f"quick{i}")
-                took = time.monotonic() - began
+                took = five("quick")
             stopper.send_signal(signal.SIGKILL)
             wake()
             for thread in slow:
@@ -153,9 +158,11 @@ def test_slow_owner(case):
             stopper.kill()
             stopper.wait()
             wake()
-        print(f"    five others: {took:.2f} s; the loop: "
+        print(f"    five others: {took:.2f} s, {alone:.2f} s alone; the loop: "
               f"{pulse.worst * 1000:.0f} ms at most")
-        check(took < 5 and pulse.worst < 1, (took, pulse.worst, d.err()))
+        # He is on the processors, too.
+        within(max(5, 4 * alone), took, alone, d.err())
+        within(1, pulse.worst, d.err())
         # Each of his is there, or is not, and is known as that.
         names = {s["name"] for s in d.good("GET", "/v1/sandboxes")["sandboxes"]
                  if s["state"] == "ready"}

@@ -125,7 +125,7 @@ class Engine:
              *self.options], stdin=subprocess.DEVNULL, stdout=self.log,
             stderr=self.log, start_new_session=True)
         if wait:
-            self.lab.wait(self.up, "dockerd", 60)
+            self.lab.wait(self.up, "dockerd", 120)
         return self
 
     def up(self):
@@ -259,7 +259,7 @@ def fds(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def settle(read, want, seconds=10):
+def settle(read, want, seconds=60):
     """Waits until read() is @want; what it is in the end."""
     end = time.monotonic() + seconds
     while (got := read()) != want and time.monotonic() < end:

@@ -33,7 +33,7 @@ FILES = {
 class Control(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(30)
+        self.sock.settimeout(60)
         self.sock.connect(CONTROL)
 
 
@@ -52,7 +52,7 @@ class Daemon:
         self.process = subprocess.Popen([self.binary, "daemon"],
                                         stdin=subprocess.DEVNULL,
                                         stdout=self.err, stderr=self.err)
-        self.lab.wait(self.ready, "daemon: " + self.tail(), 30)
+        self.lab.wait(self.ready, "daemon: " + self.tail(), 60)
         return self
 
     def ready(self):
@@ -154,7 +154,7 @@ class Case:
 
     def fetch(self, container, host, path=""):
         return self.docker.sh(container,
-                              f"timeout 5 wget -qO- http://{host}/{path}")
+                              f"timeout 10 wget -qO- http://{host}/{path}")
 
     def held(self, container, allowed="allowed.test", other="other.test"):
         """It reaches what it may, and nothing else, not by name nor by
@@ -190,7 +190,7 @@ class Case:
                 if r["unmapped"]["event"] in ("finding", "boundary")]
 
 
-def wait(condition, what, seconds=15):
+def wait(condition, what, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         got = condition()
