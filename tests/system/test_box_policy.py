@@ -200,6 +200,9 @@ def test_below_a_ceiling(case):
             check(run.returncode == 125 and "the daemon's ceiling has no " + word in run.stderr,
                   run)
         w.wait_none()
+        # What nobody looks at is said.
+        run = w.call("create", "--policy", p, "noted")
+        check(run.returncode == 0 and "bounds nothing that `exec` starts" in run.stderr, run)
         # One process more in a sandbox that is there.
         check(w.call("create", "--allow", "allowed.test", "boxed").returncode == 0)
         run = w.call("exec", "boxed", "sh", "-c", f"cat {away}/shut/file; ulimit -n")
