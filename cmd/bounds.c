@@ -176,6 +176,14 @@ const char *bounds_files_word(const struct bounds *bounds)
 	return bounds->host_files ? "host" : "private";
 }
 
+bool bounds_has_limits(const struct bounds *bounds)
+{
+	const struct resources *limits = &bounds->limits;
+
+	return limits->memory || limits->fsize || limits->pids ||
+	       limits->cpus || limits->nofile;
+}
+
 void bounds_free(struct bounds *bounds)
 {
 	for (size_t i = 0; i < bounds->paths; i++) {

@@ -78,6 +78,19 @@ const char *bounds_files_word(const struct bounds *bounds);
 void bounds_take(struct bounds *bounds, const struct policy *policy,
 		 unsigned *timeout_ms);
 
+/* Below the `sandbox:` of a ceiling, as JSON; "": none. Dies where it does not
+ * let @bounds be. */
+void bounds_limit(struct bounds *bounds, const char *ceiling,
+		  unsigned *timeout_ms);
+/* Is there a limit of resources in it? */
+bool bounds_has_limits(const struct bounds *bounds);
+
+struct cell_entry;
+/* @entry's path, absolute, with our user's home in it. */
+char *bounds_home(const struct cell_entry *entry);
+/* Hides it, whatever else is said of it; what is not there is left out. */
+void bounds_hide(struct bounds *bounds, const struct cell_entry *entry);
+
 /* @arg made absolute, without a slash at its end. NULL without memory. */
 char *bounds_spell(const char *arg);
 

@@ -22,8 +22,7 @@
 
 /* --- paths --------------------------------------------------------------- */
 
-/* @entry's path with our user's home in it. */
-static char *spell(const struct cell_entry *entry)
+char *bounds_home(const struct cell_entry *entry)
 {
 	const char *home = getenv("HOME");
 	char *path;
@@ -59,7 +58,7 @@ static void take_path(struct bounds *bounds, const struct cell_entry *entry,
 		[CELL_RO] = PROCESS_RO,
 		[CELL_RW] = PROCESS_RW,
 	};
-	AUTO_FREE char *spelled = spell(entry);
+	AUTO_FREE char *spelled = bounds_home(entry);
 	AUTO_FREE char *real = realpath(spelled, NULL);
 	struct process_path *same = real ? find_path(bounds, real) : NULL;
 
@@ -83,6 +82,18 @@ static void take_path(struct bounds *bounds, const struct cell_entry *entry,
 		(struct process_path){ .path = STEAL(real),
 				       .spelled = STEAL(spelled),
 				       .access = access[entry->access] };
+}
+
+void bounds_hide(struct bounds *bounds, const struct cell_entry *entry)
+{
+	AUTO_FREE char *spelled = bounds_home(entry);
+	AUTO_FREE char *real = realpath(spelled, NULL);
+	struct process_path *same = real ? find_path(bounds, real) : NULL;
+
+	if (same)
+		same->access = PROCESS_HIDE;
+	else
+		take_path(bounds, entry, 0);
 }
 
 /* --- the environment ----------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include "cmd/options.h"
 #include "cmd/policy_options.h"
 #include "cmd/print.h"
+#include "cmd/session.h"
 
 enum {
 	OPT_TIMEOUT = CLIENT_OPTION_OWN,
@@ -189,6 +190,7 @@ int create_main(int argc, char **argv)
 	client_check_name(name);
 	answer = ask(&c, name);
 	client_policy_remember(&c.policy, name);
+	session_without_command(&c.policy.bundle, "that `exec` starts");
 	client_log_note(answer);
 	if (c.json)
 		client_print_json(answer);

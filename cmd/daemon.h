@@ -158,6 +158,9 @@ size_t daemon_count(const struct daemon *daemon);
 /* No more than what is asked for already. */
 bool daemon_stopping(const struct daemon *daemon);
 const struct daemon_config *daemon_config(const struct daemon *daemon);
+/* The `sandbox:` of the ceiling that it is below, JSON; NULL: none. What the
+ * operator wrote himself is below no ceiling. */
+const char *daemon_ceiling_sandbox(const struct daemon_sandbox *sandbox);
 struct event_base *daemon_base(const struct daemon *daemon);
 /* Where what outlives us is kept. */
 const char *daemon_state_dir(const struct daemon *daemon);

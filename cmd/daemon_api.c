@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cmd/daemon_api.h"
+#include "cmd/daemon_config.h"
 #include "cmd/daemon_metrics.h"
 #include "cmd/daemon_reply.h"
 
@@ -36,10 +37,12 @@ void api_error(struct http_request *http, int status, const char *error,
 void api_sandbox(struct http_request *http, int status,
 		 const struct daemon_sandbox *sandbox)
 {
-	AUTO_FREE char *buf = malloc(REPLY_SANDBOX_MAX);
-	struct json j = json_of(buf, buf ? REPLY_SANDBOX_MAX : 0);
+	/* A quote is two bytes then. */
+	const size_t cap = REPLY_SANDBOX_MAX + 6 * DAEMON_CEILING_TEXT_MAX;
+	AUTO_FREE char *buf = malloc(cap);
+	struct json j = json_of(buf, buf ? cap : 0);
 
-	reply_sandbox(&j, sandbox);
+	reply_sandbox(&j, sandbox, daemon_ceiling_sandbox(sandbox));
 	if (j.full)
 		api_error(http, 503, "out of memory", "");
 	else
@@ -99,7 +102,7 @@ static void get_all(struct daemon *daemon, struct http_request *http,
 	json_open(&j, "sandboxes", '[');
 	for (struct daemon_sandbox *s = daemon->first; s; s = s->next)
 		if (sees(http_request_peer(http), s))
-			reply_sandbox(&j, s);
+			reply_sandbox(&j, s, NULL);
 	json_close(&j, ']');
 	json_close(&j, '}');
 	if (j.full)

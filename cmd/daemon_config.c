@@ -242,12 +242,14 @@ static int take_default(const struct reader *r, const struct node *node)
 
 static int take_ceiling(const struct reader *r, const struct node *node)
 {
-	struct daemon_config *config = r->config;
-	int ret = take_path(r, node, "ceiling", config->ceiling_path);
+	struct daemon_config *c = r->config;
+	int ret = take_path(r, node, "ceiling", c->ceiling_path);
 
-	if (ret < 0 || !node)
-		return ret;
-	return read_policy(r, node, config->ceiling_path, &config->ceiling);
+	if (ret == 0 && node)
+		ret = read_policy(r, node, c->ceiling_path, &c->ceiling);
+	if (ret == 0 && node && daemon_config_bounds(c) < 0)
+		return FAULT(r, node, "its 'sandbox' is too long");
+	return ret;
 }
 
 /* --- the rest ------------------------------------------------------------ */

@@ -28,6 +28,8 @@
 #define DAEMON_POLICY_NAME_MAX 64
 #define DAEMON_SANDBOXES_MAX   10000
 
+#define DAEMON_CEILING_TEXT_MAX 16384
+
 struct daemon_policy {
 	char name[DAEMON_POLICY_NAME_MAX];
 	char path[PATH_MAX];
@@ -39,7 +41,9 @@ struct daemon_config {
 	size_t policies;
 	char default_policy[DAEMON_POLICY_NAME_MAX]; /* "": none */
 	char ceiling_path[PATH_MAX];
-	struct bundle ceiling; /* empty: none */
+	struct bundle ceiling;			       /* empty: none */
+	char ceiling_sandbox[DAEMON_CEILING_TEXT_MAX]; /* its `sandbox:`, JSON;
+							  "": none */
 	unsigned max_sandboxes, max_sandboxes_per_user;
 	uint32_t wall_clock_s; /* 0: none */
 	/* Of all policies together that a user (not root) sent. */
@@ -50,6 +54,9 @@ struct daemon_config {
 	char group[64];
 	unsigned others; /* who have it, too */
 };
+
+/* Fills in .ceiling_sandbox: daemon_bounds.c. 0, -ENOMEM, or -E2BIG. */
+int daemon_config_bounds(struct daemon_config *config);
 
 /* Reads @path; @optional: one that is not there says nothing, and all is as
  * usual. 0 and a configuration, or -EINVAL and @reterr, or -ENOMEM. */

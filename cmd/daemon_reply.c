@@ -89,7 +89,8 @@ static void put_counts(struct json *j, const struct msg_keep_counts *counts)
 	json_close(j, '}');
 }
 
-void reply_sandbox(struct json *j, const struct daemon_sandbox *s)
+void reply_sandbox(struct json *j, const struct daemon_sandbox *s,
+		   const char *ceiling)
 {
 	json_open(j, NULL, '{');
 	json_text(j, "name", s->spec.name);
@@ -113,6 +114,8 @@ void reply_sandbox(struct json *j, const struct daemon_sandbox *s)
 	put_policy(j, s);
 	reply_publish(j, s);
 	put_counts(j, &s->counts);
+	if (ceiling)
+		json_text(j, "ceiling_sandbox", ceiling);
 	json_close(j, '}');
 }
 

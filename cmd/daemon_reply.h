@@ -15,7 +15,9 @@
 void reply_ip(struct json *j, const char *key, const struct ip *ip);
 void reply_publish(struct json *j, const struct daemon_sandbox *sandbox);
 /* A sandbox as an object; @key NULL: in a list, or alone. */
-void reply_sandbox(struct json *j, const struct daemon_sandbox *sandbox);
+/* @ceiling: the `sandbox:` of the ceiling that it is below, or NULL. */
+void reply_sandbox(struct json *j, const struct daemon_sandbox *sandbox,
+		   const char *ceiling);
 /* What daemon_remove() came to. */
 void reply_removed(struct json *j, const struct daemon_sandbox *sandbox);
 /* So much room that takes. */

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/docker_impl.h"
+#include "cmd/session.h"
 
 struct docker_network *docker_network_find(const struct docker *docker,
 					   const char *id)
@@ -40,6 +41,8 @@ static int check_policy(const struct docker *docker,
 	int r = docker_policy(docker, network->policy, &own, &bundle, reterr,
 			      cap);
 
+	if (r == 0)
+		session_without_command(bundle, "in a container");
 	bundle_free(&own);
 	return r;
 }

@@ -22,12 +22,8 @@ enum {
 	OPT_QUIET,
 };
 
-#define ENV_MAX 256
-
 struct exec {
 	struct client_line line;
-	const char *env[ENV_MAX]; /* NAME or NAME=VALUE */
-	size_t envs;
 	struct placed placed;
 };
 
@@ -59,11 +55,13 @@ static const char help[] =
 
 static void add_env(struct exec *exec, const char *text)
 {
+	struct bounds *bounds = &exec->placed.options.bounds;
+
 	if (*text == '=' || !*text)
 		client_bad_line(&exec->line, "not NAME or NAME=VALUE:", text);
-	if (exec->envs == ENV_MAX)
+	if (bounds->envs == BOUNDS_ENV_MAX)
 		client_bad_line(&exec->line, "too many --env options", NULL);
-	exec->env[exec->envs++] = text;
+	bounds->env[bounds->envs++] = text;
 }
 
 static void option(void *arg, int code, const char *value)
@@ -127,6 +125,7 @@ static void ask(struct exec *exec)
 		    "which files %s has its policy from can't be read: %s",
 		    placed->name, strerror(-err));
 	placed_at(placed, s);
+	placed_limit(placed, s);
 	client_log_note(s);
 	json_decref(s);
 }
@@ -143,8 +142,8 @@ int exec_main(int argc, char **argv)
 	ask(&exec);
 	placed_choose_view(placed);
 	command_catch(&placed->command);
-	placed->command.env = exec.env;
-	placed->command.envs = exec.envs;
+	placed->command.env = placed->options.bounds.env;
+	placed->command.envs = placed->options.bounds.envs;
 	placed_record(placed);
 	placed_enter(placed);
 	status = placed_run(placed);

@@ -283,6 +283,7 @@ static int stay(void *arg, int ready)
 	g->ready = ready;
 	check_identity(g);
 	session_open(&g->stay.options, &g->stay.session);
+	session_without_command(&g->stay.options.bundle, "in here");
 	check_names(g);
 	check_route();
 	bind_all(g);

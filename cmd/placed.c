@@ -23,6 +23,7 @@
 #include "cmd/client_call.h"
 #include "cmd/command.h"
 #include "cmd/daemon.h"
+#include "cmd/run_limits.h"
 
 static void copy(const struct placed *placed, const json_t *s, const char *key,
 		 char *buf, size_t cap)
@@ -69,6 +70,15 @@ void placed_at(struct placed *placed, const json_t *s)
 	slash = strrchr(placed->session.dir, '/');
 	if (slash && strcmp(slash + 1, LOG_DIR_RECORDS) == 0)
 		*slash = '\0';
+}
+
+void placed_limit(struct placed *placed, const json_t *s)
+{
+	struct options *o = &placed->options;
+
+	bounds_limit(&o->bounds, client_text(s, "ceiling_sandbox"),
+		     &o->timeout_ms);
+	placed->view.bounds = &o->bounds;
 }
 
 /* --- what it sees -------------------------------------------------------- */
@@ -164,6 +174,9 @@ void placed_enter(struct placed *placed)
 	    exec_namespace_enter(&placed->ns, &spec->gid, why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s: %s", placed->name, why);
 	spec->netns = placed->ns.net;
+	if (bounds_has_limits(&placed->options.bounds))
+		run_limits_make(&placed->limits, &placed->options.bounds.limits,
+				spec);
 	command_begin(&placed->command, &placed->gateway, placed->proxy_port,
 		      placed->view.home);
 	command_ready(&placed->command, placed->options.quiet);
@@ -183,6 +196,9 @@ int placed_run(struct placed *placed)
 		die(EXIT_SALLYPORT, "the sandbox did not start");
 	event_base_dispatch(base);
 	status = command_wait(&placed->command);
+	if (bounds_has_limits(&placed->options.bounds))
+		run_limits_settle(&placed->limits,
+				  &placed->options.bounds.limits, NULL);
 	if (placed->command.timed_out)
 		log_err("the command was ended after its time limit");
 	replaced = run_view_settle(&placed->view);

@@ -30,6 +30,7 @@ struct placed {
 
 	struct session session; /* .dir: of the log */
 	struct run_view view;
+	struct limits_groups limits;
 	struct exec_namespace ns; /* { -1, -1 } */
 };
 
@@ -37,6 +38,8 @@ struct placed {
 
 /* What the daemon says of the sandbox, @s, which has to be ready. */
 void placed_at(struct placed *placed, const json_t *s);
+/* Its bounds, below the ceiling that the daemon says in @s. */
+void placed_limit(struct placed *placed, const json_t *s);
 /* As `run` does it, and the daemon's files too; .options.bundle is what the
  * policy is made of. */
 void placed_choose_view(struct placed *placed);

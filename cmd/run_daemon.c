@@ -48,19 +48,13 @@ static bool is_docker_name(const char *name)
 		       strlen(DAEMON_DOCKER_PREFIX)) == 0;
 }
 
-static bool has_limits(const struct resources *limits)
-{
-	return limits->memory || limits->fsize || limits->pids ||
-	       limits->cpus || limits->nofile;
-}
-
 /* A log and a key of our own, and bounds that its opening record tells; a name
  * that is none for a sandbox. */
 static bool needs_own(const struct options *o)
 {
 	return o->log_dir || o->key || o->published > DAEMON_PUBLISH_MAX ||
 	       o->bounds.host_files || o->bounds.nest ||
-	       has_limits(&o->bounds.limits) ||
+	       bounds_has_limits(&o->bounds) ||
 	       (o->name && (!client_name(o->name) || is_docker_name(o->name)));
 }
 
@@ -140,6 +134,7 @@ static void create(struct placed *placed)
 		    "`sallyport run --no-daemon` needs none");
 	}
 	placed_at(placed, s);
+	placed_limit(placed, s);
 	/* Who comes into it by `exec` must not see them either. */
 	client_policy_remember(
 		&(struct client_policy){ .bundle = placed->options.bundle },
@@ -163,7 +158,6 @@ int run_daemon(const struct options *options)
 	placed.command.spec.argv = options->argv;
 	placed.command.env = placed.options.bounds.env;
 	placed.command.envs = placed.options.bounds.envs;
-	placed.view.bounds = &placed.options.bounds;
 	run_view_user(&placed.view, &placed.options, &placed.command.spec);
 	session_policy(&placed.options, &placed.session);
 	/* Until there is one, a signal ends us, and with us what the daemon

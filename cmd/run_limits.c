@@ -47,6 +47,9 @@ void run_limits_settle(struct limits_groups *groups,
 	size_t n = limits_reached(limits, groups, said, LIMITS_GROUPS);
 
 	for (size_t i = 0; i < n; i++)
-		warden_finding(warden, said[i]);
+		if (warden)
+			warden_finding(warden, said[i]);
+		else
+			log_err("%s", said[i]);
 	remove_made();
 }

@@ -15,8 +15,8 @@ struct warden;
 void run_limits_make(struct limits_groups *groups,
 		     const struct resources *limits, struct process_spec *spec);
 
-/* The command has ended: a finding for each limit that it reached; the groups
- * go. */
+/* The command has ended: a finding for each limit that it reached (without a
+ * @warden, a message); the groups go. */
 void run_limits_settle(struct limits_groups *groups,
 		       const struct resources *limits, struct warden *warden);
 

@@ -75,6 +75,7 @@ int serve_main(int argc, char **argv)
 	log_init("sallyport", LOG_LEVEL_WARN);
 	options_parse(OPTIONS_SERVE, argc, argv, &serve.options);
 	session_open(&serve.options, &serve.session);
+	session_without_command(&serve.options.bundle, "behind this gate");
 	bind_all(&serve);
 	set_clients(&serve);
 	stay_listen(&serve);

@@ -279,11 +279,9 @@ static void print_evidence(FILE *out, const struct tally *tally,
 		[BOUNDARY_BROKEN] = "did not hold: see the findings",
 	};
 
-	if (summary->nest)
-		fputs("nest: the command could make namespaces of its own\n",
-		      out);
 	if (summary->boundary)
-		fprintf(out, "boundary: %s%s%s\n", held[summary->held],
+		fprintf(out, "boundary: %s%s%s%s\n", held[summary->held],
+			summary->nest ? "; with namespaces inside" : "",
 			summary->daemon ? "; it was the daemon's, sandbox "
 					: "",
 			summary->daemon ? summary->daemon : "");
@@ -296,8 +294,7 @@ static void print_evidence(FILE *out, const struct tally *tally,
 	if (!summary->dir)
 		return;
 	if (!summary->receipt) {
-		fputs("receipt: none, as the log was not closed in order\n",
-		      out);
+		fputs("receipt: none: the log was not closed in order\n", out);
 		return;
 	}
 	fprintf(out,
@@ -385,8 +382,7 @@ static void json_evidence(struct json *j, const struct summary *summary)
 	char path[PATH_MAX + 32];
 
 	json_text(j, "boundary", held[summary->held]);
-	if (summary->nest)
-		json_bool(j, "nest", true);
+	json_bool(j, "nest", summary->nest);
 	json_text(j, "daemon", summary->daemon);
 	if (!summary->receipt || !summary->dir)
 		return;

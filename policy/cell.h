@@ -79,6 +79,10 @@ void cell_stricter(struct cell_said *to, const struct cell_said *more);
  * where nothing is said. */
 void cell_describe(const struct cell *cell, char *buf, size_t cap);
 
+struct json;
+/* As JSON, which a policy may have after "sandbox: " as it is. */
+void cell_json(const struct cell *cell, struct json *j);
+
 const char *cell_access_word(enum cell_access access);
 
 /* Copies. 0, or -ENOMEM. */

@@ -72,13 +72,15 @@ static const struct {
 	  "version: 1\nname: x\nextends: [npm]\nallow:\n  - a.test\n"
 	  "  - {host: b.test, ports: [1], addresses: [10.0.0.0/8]}\n"
 	  "  - {host: b.test, ports: [2], addresses: [10.0.0.0/9]}\n"
-	  "  - {address: 10.0.0.0/8, ports: [1-2]}\ndeny: [c.test]\n" },
+	  "  - {address: 10.0.0.0/8, ports: [1-2]}\ndeny: [c.test]\n"
+	  "sandbox: {rw: [a, ~/b], hide: [c], env: [A], pids: 3}\n" },
 	{ BUNDLE_ALLOW, "d.test:22" },
 	{ BUNDLE_PERMIT, "10.0.0.0/8" },
 };
 
 static const char ceiling_text[] =
-	"version: 1\nallow: ['*.test', {address: 10.1.0.0/16, ports: [1]}]\n";
+	"version: 1\nallow: ['*.test', {address: 10.1.0.0/16, ports: [1]}]\n"
+	"sandbox: {hide: [d], nofile: 5}\n";
 
 static void put_below(struct bundle *bundle)
 {

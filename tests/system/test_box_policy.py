@@ -7,6 +7,7 @@ import subprocess
 
 from box_lab import box, ground, make, receipt, records, spawn
 from harness import check
+from run_lab import world
 
 EAT = "x = bytearray(200 << 20); x[::4096] = b'x' * len(x[::4096]); print(len(x))"
 
@@ -173,3 +174,40 @@ def test_check_shows_it(case):
         check(word in out.stdout, out)
     out = call("diff", p, p)
     check("sandbox" not in out.stdout, out)
+
+
+def test_below_a_ceiling(case):
+    """The daemon's operator has the last word where commands go through it."""
+    _, away = places(case, "p-ceiling")
+    for name in "open", "shut":
+        make(case, f"{away}/{name}")
+        make(case, f"{away}/{name}/file", name)
+    top = case.lab.write("box-ceiling.yaml", "version: 1\ndefault: public\nsandbox:\n"
+                         f"  fs: private\n  nest: false\n  rw: [{away}/open]\n"
+                         f"  hide: [{away}/shut]\n  env: [BOX_TOKEN]\n  nofile: 40\n"
+                         "  timeout: 60s\n")
+    env = {"BOX_TOKEN": "mine", "OTHER_TOKEN": "not"}
+    with world(case, f"version: 1\ngroup: www-data\nceiling: {top}\n") as w:
+        script = f"cat {away}/shut/file; echo $BOX_TOKEN; ulimit -n; echo > {away}/open/x && echo wrote"
+        p = policy(case, away, f"  rw: [open]\n  env: [BOX_TOKEN]\n")
+        run = w.call("run", "--policy", p, "--", "sh", "-c", script, env=w.env(**env))
+        check(run.returncode == 0 and run.stdout == "mine\n40\nwrote\n" and
+              "it was the daemon's" in run.stderr, run)
+        for text, word in ((f"rw: [{away}/shut]", "'rw'"), (f"rw: [{away}]", "'rw'"),
+                           ("env: [OTHER_TOKEN]", "'env'")):
+            q = policy(case, away, f"  {text}\n", "q.yaml")
+            run = w.call("run", "--policy", q, "--", "true", env=w.env(**env))
+            check(run.returncode == 125 and "the daemon's ceiling has no " + word in run.stderr,
+                  run)
+        w.wait_none()
+        # What nobody looks at is said.
+        run = w.call("create", "--policy", p, "noted")
+        check(run.returncode == 0 and "bounds nothing that `exec` starts" in run.stderr, run)
+        # One process more in a sandbox that is there.
+        check(w.call("create", "--allow", "allowed.test", "boxed").returncode == 0)
+        run = w.call("exec", "boxed", "sh", "-c", f"cat {away}/shut/file; ulimit -n")
+        check(run.returncode == 0 and run.stdout == "40\n", run)
+        check(w.call("exec", "--env", "OTHER_TOKEN", "boxed", "true",
+                     env=w.env(**env)).returncode == 125)
+        said = json.loads(w.daemon.good("GET", "/v1/sandboxes/boxed")["ceiling_sandbox"])
+        check(said["nofile"] == 40 and said["hide"] == [f"{away}/shut"], said)
