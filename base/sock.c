@@ -88,10 +88,12 @@ ssize_t fdpass_recv(int sock, void *data, size_t cap, int *fds,
 		return -errno;
 	size_t n = take_fds(&msg, fds);
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		const bool none = !n && !(msg.msg_flags & MSG_TRUNC);
+
 		while (n)
 			close(fds[--n]);
 		*ret_nfds = 0;
-		return -EMSGSIZE;
+		return none ? -EMFILE : -EMSGSIZE;
 	}
 	*ret_nfds = n;
 	return len;

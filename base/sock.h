@@ -20,7 +20,8 @@ int fdpass_send(int sock, const void *data, size_t len, const int *fds,
 /* Receives one message. @fds has room for FDPASS_MAX; they are close-on-exec
  * and owned by the caller. Returns its length, 0 at the end, or -errno
  * (-EMSGSIZE if it was longer than @cap or had too many descriptors: those
- * received are closed). @flags as recvmsg(2), e.g. MSG_DONTWAIT. */
+ * received are closed; -EMFILE if we had no room for one that came: then @data
+ * is filled all the same). @flags as recvmsg(2), e.g. MSG_DONTWAIT. */
 ssize_t fdpass_recv(int sock, void *data, size_t cap, int *fds,
 		    size_t *ret_nfds, int flags);
 

@@ -51,6 +51,7 @@ struct gate_dials {
 	int fd[GATE_DIALS_MAX];
 	size_t n;
 	bool wanted; /* the warden was asked for more */
+	bool lost;   /* of those that came: there was no descriptor left */
 	struct wait_list waiting;
 };
 

@@ -68,6 +68,9 @@ void gate_dial_take(struct gate *gate, int fd)
 {
 	struct gate_dials *dials = &gate->dials;
 
+	dials->lost |= fd < 0;
+	if (fd < 0)
+		return;
 	if (dials->n == GATE_DIALS_MAX) {
 		close_fd(&fd);
 		return;
@@ -82,6 +85,10 @@ void gate_dials_done(struct gate *gate, int status)
 	struct gate_dials *dials = &gate->dials;
 
 	dials->wanted = false;
+	/* Who asks again at once gets no more than before. */
+	if (dials->lost)
+		status = -EMFILE;
+	dials->lost = false;
 	if (!status && !TAILQ_EMPTY(&dials->waiting))
 		status = want_dials(gate);
 	while (status && !TAILQ_EMPTY(&dials->waiting))

@@ -116,7 +116,7 @@ static void replace(struct gate *gate, const struct msg_gate_policy *msg,
 	/* The warden waits for an answer before it gives another one. */
 	if (gate->build)
 		die(EXIT_SALLYPORT, "policy: %s", strerror(EBADMSG));
-	err = gate_build_start(gate, fd, msg->len, on_built);
+	err = fd < 0 ? -EMFILE : gate_build_start(gate, fd, msg->len, on_built);
 	if (err)
 		on_built(gate, err, NULL, &none);
 }

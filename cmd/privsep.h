@@ -372,7 +372,9 @@ struct msg {
 int msg_send(int sock, enum msg_type type, const void *payload, int fd);
 
 /* Receives one. 1, 0 at the end (peer gone), -EAGAIN with MSG_DONTWAIT in
- * @flags, -EBADMSG for what does not fit the table, or -errno. */
+ * @flags, -EBADMSG for what does not fit the table, or -errno. Where we had no
+ * descriptor left for what came, -EMFILE, or .fd is -1 in the types that the
+ * gate can do without: it must not end for what others hold open. */
 int msg_recv(int sock, struct msg *ret_msg, int flags);
 
 #endif

@@ -47,7 +47,7 @@ def verified(case, log):
 class Session:
     """`run` of a faulty binary, of which the processes of one role are so."""
 
-    def __init__(self, case, faulty):
+    def __init__(self, case, faulty, **kw):
         self.case, self.faulty, role = case, faulty, faulty.role
         self.port, self.reloads = free_port(), 0
         self.policy = write_policy(case)
@@ -56,7 +56,7 @@ class Session:
             self.process, self.log = case.start(
                 "python3", "-c", AGENT, allow=(), stdin=subprocess.PIPE,
                 args=("--policy", self.policy, "--publish",
-                      f"{self.port}:3000", "--quiet"))
+                      f"{self.port}:3000", "--quiet"), **kw)
         finally:
             case.binary = plain
         line = self.process.stdout.readline()

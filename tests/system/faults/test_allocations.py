@@ -169,9 +169,9 @@ def lose_ledger(session):
 def test_daemon(case):
     """Whoever asks is told that there is no memory; no other sandbox notices,
     and nothing is left of what was not made."""
-    for role, kinds in (("daemon", (("list", 0), ("narrow", 4), ("make", 6),
+    for role, kinds in (("daemon", (("list", 0), ("narrow", 8), ("make", 12),
                                     ("end", 2))),
-                        ("keeper", (("make", 40),))):
+                        ("keeper", (("make", 60),))):
         control = Control(case, Faulty(case, role))
         try:
             before = left(control.d)
