@@ -135,6 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (*data % 4 == 3)
 		check_tree(data + 1, size - 1);
 	put_all();
-	check_log(true);
+	if (size % 64 == 1)
+		check_log(true);
 	return 0;
 }

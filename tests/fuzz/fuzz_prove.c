@@ -79,6 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < ATTACK_RESULTS; i++)
 		n += verdict.count[i];
 	must(n == verdict.n);
+	if (size % 16) /* printing takes the most of the time */
+		return 0;
 	check_table();
 	check_json();
 	return 0;
