@@ -177,22 +177,46 @@ static int make_in(const char *parent, const char *file, char **ret_dir)
 {
 	AUTO_FREE char *dir = NULL;
 	AUTO_FREE char *path = NULL;
+	bool is_new;
 
 	if (asprintf(&dir, "%s/" NAME_BEGIN "%d", parent, (int)getpid()) < 0) {
 		dir = NULL;
 		return -ENOMEM;
 	}
 	sweep(parent);
-	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+	/* With v2 it may be there, for another controller. */
+	is_new = mkdir(dir, 0755) == 0;
+	if (!is_new && errno != EEXIST)
 		return -errno;
 	if (asprintf(&path, "%s/%s", dir, file) < 0)
 		path = NULL;
 	if (!path || access(path, W_OK) < 0) {
-		rmdir(dir);
+		if (is_new)
+			rmdir(dir);
 		return -ENOTSUP;
 	}
 	*ret_dir = STEAL(dir);
 	return 0;
+}
+
+/* v2: a group with processes can't have groups that hold some too. It can
+ * enable pids and cpu for them all the same, and only joining one fails. The
+ * root of all, which has no type, is another matter. */
+static bool may_have_children(const char *dir)
+{
+	char type_of[PATH_MAX + 16], procs_of[PATH_MAX + 16], type[32] = "";
+	AUTO_FILE FILE *f = NULL;
+	AUTO_FILE FILE *procs = NULL;
+
+	snprintf(type_of, sizeof(type_of), "%s/cgroup.type", dir);
+	snprintf(procs_of, sizeof(procs_of), "%s/cgroup.procs", dir);
+	f = fopen(type_of, "re");
+	if (!f)
+		return errno == ENOENT;
+	if (!fgets(type, sizeof(type), f) || strcmp(type, "domain\n") != 0)
+		return false;
+	procs = fopen(procs_of, "re");
+	return procs && fgetc(procs) == EOF && !ferror(procs);
 }
 
 /* v2: a group has a controller's files if its parent enabled it. */
@@ -208,8 +232,11 @@ static int make_v2(const char *controller, const char *file, char **ret_dir)
 	for (;;) {
 		char *slash;
 
-		cgroup_write(place.own, "cgroup.subtree_control", enable);
-		r = make_in(place.own, file, ret_dir);
+		if (may_have_children(place.own)) {
+			cgroup_write(place.own, "cgroup.subtree_control",
+				     enable);
+			r = make_in(place.own, file, ret_dir);
+		}
 		slash = strrchr(place.own, '/');
 		if (r == 0 || !slash ||
 		    strlen(place.own) <= strlen(place.mount))

@@ -97,6 +97,15 @@ static int set(const struct resources *limits, const char *dir,
 	return cgroup_write(dir, groups_of[LIMITS_PIDS].v2, text);
 }
 
+/* Of v2 a process is in one group only: no other can hold it too. */
+static bool is_elsewhere(const struct limits_groups *groups, const char *dir)
+{
+	for (int i = 0; i < LIMITS_GROUPS; i++)
+		if (groups->dir[i] && strcmp(groups->dir[i], dir) != 0)
+			return true;
+	return false;
+}
+
 static int make(const struct resources *limits, struct limits_groups *groups,
 		int which)
 {
@@ -108,7 +117,10 @@ static int make(const struct resources *limits, struct limits_groups *groups,
 
 	if (r < 0)
 		return r;
-	r = set(limits, dir, version, which);
+	if (version == 2 && is_elsewhere(groups, dir))
+		r = -EXDEV;
+	if (r == 0)
+		r = set(limits, dir, version, which);
 	if (r == 0) {
 		snprintf(procs, sizeof(procs), "%s/cgroup.procs", dir);
 		groups->procs[which] = open(procs, O_WRONLY | O_CLOEXEC);
