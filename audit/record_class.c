@@ -84,13 +84,9 @@ bool record_is_network(enum event_kind kind)
 	       class == CLASS_DNS;
 }
 
-/* Did the control let it pass, and only then something went wrong? What ends
- * before or in its verdict (a hello that never got whole) was not let pass. */
-static bool is_error(const struct audit_event *event)
+bool record_failed(enum event_kind kind, enum reason reason)
 {
-	enum reason reason = event->verdict.reason;
-
-	switch (event->kind) {
+	switch (kind) {
 	case EVENT_DNS_QUERY:
 	case EVENT_FLOW_OPEN:
 	case EVENT_HTTP_REQUEST:
@@ -100,6 +96,11 @@ static bool is_error(const struct audit_event *event)
 		       reason == REASON_CONNECT_FAILED ||
 		       reason == REASON_TIMEOUT;
 	}
+}
+
+static bool is_error(const struct audit_event *event)
+{
+	return record_failed(event->kind, event->verdict.reason);
 }
 
 /* A flow that was let through stays so, whatever ended it, unless we did. */
