@@ -58,6 +58,12 @@ bool record_relaxable(enum reason reason);
 /* Was a flow that was going on cut off for @reason: a denial at its close that
  * no record said before? */
 bool record_cuts(enum reason reason);
+
+/* Did the policy let it pass, and only then the network, a server or a name
+ * server failed? What ends before or in its verdict (a hello that never got
+ * whole) was refused. */
+bool record_failed(enum event_kind kind, enum reason reason);
+
 /* Both together, but no more than a record or a receipt may say (2^53 - 1). */
 uint64_t record_sum(uint64_t a, uint64_t b);
 

@@ -85,11 +85,23 @@ bool record_is_network(enum event_kind kind)
 	       class == CLASS_DNS;
 }
 
-/* Did the control let it pass, and only then something went wrong? */
-static bool is_error(enum reason reason)
+bool record_failed(enum event_kind kind, enum reason reason)
 {
-	return reason == REASON_RESOLVE_FAILED ||
-	       reason == REASON_CONNECT_FAILED || reason == REASON_TIMEOUT;
+	switch (kind) {
+	case EVENT_DNS_QUERY:
+	case EVENT_FLOW_OPEN:
+	case EVENT_HTTP_REQUEST:
+		return false;
+	default:
+		return reason == REASON_RESOLVE_FAILED ||
+		       reason == REASON_CONNECT_FAILED ||
+		       reason == REASON_TIMEOUT;
+	}
+}
+
+static bool is_error(const struct audit_event *event)
+{
+	return record_failed(event->kind, event->verdict.reason);
 }
 
 /* A flow that was let through stays so, whatever ended it, unless we did. */
@@ -112,7 +124,7 @@ static void put_class(struct json *j, const struct audit_event *event)
 		activity = http_activity(event->method);
 	/* A dial that was forbidden is refused; else the network failed. */
 	if (event->kind == EVENT_FLOW_DIAL && !event->verdict.allow &&
-	    !is_error(event->verdict.reason))
+	    !is_error(event))
 		activity = 5;
 	json_uint(j, "time", event->time_ms);
 	json_uint(j, "class_uid", class);
@@ -138,14 +150,14 @@ static void put_verdict(struct json *j, const struct audit_event *event)
 	bool allow = was_allowed(event);
 	bool good = allow && reason_info(reason)->allow;
 	unsigned action =
-		allow || is_error(reason) ? ACTION_ALLOWED : ACTION_DENIED;
+		allow || is_error(event) ? ACTION_ALLOWED : ACTION_DENIED;
 	unsigned disposition =
 		allow ? DISPOSITION_ALLOWED : DISPOSITION_BLOCKED;
 
 	if (reason == REASON_OBSERVE) {
 		action = ACTION_OBSERVED;
 		disposition = DISPOSITION_LOGGED;
-	} else if (is_error(reason)) {
+	} else if (is_error(event)) {
 		disposition = DISPOSITION_ERROR;
 	} else if (event->kind == EVENT_PACKET) {
 		disposition = DISPOSITION_DROPPED;

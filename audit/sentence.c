@@ -49,8 +49,8 @@ static void say_place(struct out *out, const struct audit_event *event)
 	const char *host =
 		event->host ? event->host : ip_format(&event->dst_ip, ip);
 
-	if (!*host && !event->dst_port)
-		host = "nowhere";
+	if (!*host)
+		host = event->dst_port ? "an unnamed host" : "nowhere";
 	say(out, host, NAME_MAX_SAID);
 	if (event->dst_port) {
 		out_text(out, " port ");

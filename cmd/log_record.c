@@ -136,13 +136,6 @@ static bool take_other(const json_t *line, struct log_record *r)
 	       (!ip || ip_parse(ip, &r->seen.address));
 }
 
-/* As is_error() in audit/record_json.c: the policy let it pass. */
-static bool is_failure(enum reason reason)
-{
-	return reason == REASON_RESOLVE_FAILED ||
-	       reason == REASON_CONNECT_FAILED || reason == REASON_TIMEOUT;
-}
-
 static enum log_verdict judge(const struct log_record *r)
 {
 	const struct verdict *verdict = &r->seen.verdict;
@@ -154,7 +147,7 @@ static enum log_verdict judge(const struct log_record *r)
 		return LOG_OBSERVED;
 	if (verdict->allow)
 		return LOG_ALLOWED;
-	if (is_failure(verdict->reason))
+	if (record_failed(kind, verdict->reason))
 		return LOG_FAILED;
 	if (kind == EVENT_FLOW_CLOSE && record_cuts(verdict->reason))
 		return LOG_CUT;

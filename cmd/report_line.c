@@ -78,13 +78,6 @@ static void draw(const struct line *l, uint64_t allowed, uint64_t observed,
 	report_bar_add(&l->report->timeline, l->o.time_ms, &bar);
 }
 
-/* Allowed, and the network or a name server failed. */
-static bool is_failure(enum reason reason)
-{
-	return reason == REASON_RESOLVE_FAILED ||
-	       reason == REASON_CONNECT_FAILED || reason == REASON_TIMEOUT;
-}
-
 /* The host as it is in the line, where it is no name: that is what matters. */
 static const char *host_of(const struct line *l, char buf[IP_TEXT_MAX])
 {
@@ -187,10 +180,6 @@ static void take_verdict(const struct line *l)
 	const struct verdict *verdict = &l->o.verdict;
 	struct report_row *row;
 
-	if (!verdict->allow && is_failure(verdict->reason)) {
-		take_failure(l);
-		return;
-	}
 	if (!verdict->allow) {
 		refuse(l);
 		return;
@@ -213,7 +202,7 @@ static void take_second(const struct line *l)
 {
 	if (l->o.verdict.allow)
 		return;
-	if (is_failure(l->o.verdict.reason))
+	if (record_failed(l->o.kind, l->o.verdict.reason))
 		take_failure(l);
 	else
 		refuse(l);

@@ -25,6 +25,9 @@ static const struct expected table[] = {
 	{ EVENT_FLOW_OPEN, true, REASON_PUBLIC, 4001, 1, 1, 1, 1 },
 	{ EVENT_FLOW_OPEN, true, REASON_OBSERVE, 4001, 1, 3, 17, 1 },
 	{ EVENT_FLOW_OPEN, false, REASON_NAME_MISMATCH, 4001, 5, 2, 2, 2 },
+	/* What never got whole was not let in. */
+	{ EVENT_FLOW_OPEN, false, REASON_TIMEOUT, 4001, 5, 2, 2, 2 },
+	{ EVENT_HTTP_REQUEST, false, REASON_TIMEOUT, 4002, 3, 2, 2, 2 },
 	{ EVENT_FLOW_DIAL, true, REASON_RULE, 4001, 1, 1, 1, 1 },
 	{ EVENT_FLOW_DIAL, false, REASON_CONNECT_FAILED, 4001, 4, 1, 27, 2 },
 	{ EVENT_FLOW_DIAL, false, REASON_FORBIDDEN_ADDRESS, 4001, 5, 2, 2, 2 },

@@ -33,6 +33,7 @@ static char last[CONTROL_REQUEST_MAX + 1];
 static void on_request(void *arg, uid_t uid, const char *request, char *reply)
 {
 	(void)arg;
+	(void)uid;
 	asked++;
 	snprintf(last, sizeof(last), "%s", request);
 	snprintf(reply, CONTROL_REPLY_MAX, "ok\nsaid %.100s\n", request);

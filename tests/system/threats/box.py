@@ -171,7 +171,7 @@ class Box:
     def silent(self, *about, dialled=None):
         """Since the uplink was last looked at nothing has left; but a connection
         to @dialled, that the policy allows, may have been begun: with no byte."""
-        left = self.world.uplink.read()
+        left = self.world.uplink.since()
         new = [p for p in news(left) if not (p.kind == "syn" and p.to == dialled)]
         check(not new, *about, "but outside was seen:", *new)
         said = [p for p in left if p.data]
@@ -179,7 +179,7 @@ class Box:
 
     def quiet(self):
         """What earlier probes began has ended; from here on is new."""
-        self.world.uplink.read()
+        self.world.uplink.mark()
 
     def denied(self, door, name, reason, want=None, records=None, **more):
         """The probe is refused as @reason is at this door, is recorded so,

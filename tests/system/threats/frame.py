@@ -24,9 +24,9 @@ ROWS, REASONS = [], {}
 
 
 class Row:
-    def __init__(self, id, fn, doors, technique, who):
+    def __init__(self, id, fn, doors, technique, who, early):
         self.id, self.fn, self.doors, self.who = id, fn, doors, who
-        self.technique = technique
+        self.technique, self.early = technique, early
         self.file = sys.modules[fn.__module__].__name__
         self.does = " ".join((fn.__doc__ or "").split())
 
@@ -34,12 +34,14 @@ class Row:
         return f"{self.id} {self.fn.__name__}"
 
 
-def row(id, doors=None, technique=None, who=("root", "user")):
-    """@technique: of cases that are not in the catalogue. @who runs it."""
+def row(id, doors=None, technique=None, who=("root", "user"),
+        early=None):
+    """@technique: of cases that are not in the catalogue. @who runs it. @early is
+    called with the world before all rows: for what takes its time."""
     def register(fn):
         if not fn.__doc__:
             raise SyntaxError(f"{id} {fn.__name__}: no word on what we do")
-        ROWS.append(Row(id, fn, doors, technique, who))
+        ROWS.append(Row(id, fn, doors, technique, who, early))
         return fn
     return register
 

@@ -106,6 +106,8 @@ def run(table, who, only):
     with Lab() as lab:
         world = World(lab, who, binary)
         try:
+            for early in {r.early for r in rows if r.early}:
+                early(world)
             for result in results:
                 result.run(world)
         finally:

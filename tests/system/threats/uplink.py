@@ -7,7 +7,7 @@ import struct
 
 PACKET_OUTGOING, SOL_PACKET, PACKET_STATISTICS, SO_RCVBUFFORCE = 4, 263, 6, 33
 
-Seen = collections.namedtuple("Seen", "kind to port what data")
+Seen = collections.namedtuple("Seen", "kind to port what data source")
 
 
 def dns_name(data):
@@ -25,7 +25,7 @@ class Uplink:
         self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 128 << 20)
         self.socket.bind((interface, 0))
         self.socket.setblocking(False)
-        self.seen = []
+        self.seen, self.old = [], set()
 
     def read(self):
         """Takes what has left since the last time."""
@@ -46,8 +46,24 @@ class Uplink:
         return new
 
     def forget(self):
-        self.read()
+        self.mark()
         self.seen.clear()
+
+    def mark(self):
+        """What belongs to flows and questions of before is no news from here on:
+        what is under way may end late, or be asked once more."""
+        self.read()
+        self.old.update(of(p) for p in self.seen)
+
+    def since(self):
+        """What has left since the last time, of what was not before the mark."""
+        return [p for p in self.read() if of(p) not in self.old]
+
+
+def of(packet):
+    """The flow or question that a packet is of."""
+    return (packet.to, packet.what) if packet.what else (
+        packet.to, packet.port, packet.source)
 
 
 def parse(frame):
@@ -61,21 +77,21 @@ def parse(frame):
     elif kind == 0x806:
         return None  # whose is the next hop: the kernel's
     else:
-        return Seen(f"ether {kind:#x}", "", 0, "", frame[14:])
+        return Seen(f"ether {kind:#x}", "", 0, "", frame[14:], 0)
     body = frame[at:]
+    if proto in (6, 17):
+        source, port = struct.unpack(">HH", body[:4])
     if proto == 6:
-        port, flags = struct.unpack(">H", body[2:4])[0], body[13]
-        kind = "syn" if flags & 0x12 == 2 else "tcp"
-        return Seen(kind, to, port, "", body[(body[12] >> 4) * 4:])
+        kind = "syn" if body[13] & 0x12 == 2 else "tcp"
+        return Seen(kind, to, port, "", body[(body[12] >> 4) * 4:], source)
     if proto == 17:
-        port, = struct.unpack(">H", body[2:4])
         return Seen("udp", to, port, dns_name(body[8:]) if port == 53 else "",
-                    body[8:])
+                    body[8:], source)
     # A neighbour solicited, a router asked for, a group joined: the kernel's.
     hop_by_hop = proto == 0 and body[0] == 58
     if proto == 58 and 133 <= body[0] <= 137 or hop_by_hop:
         return None
-    return Seen(f"proto {proto}", to, 0, "", body)
+    return Seen(f"proto {proto}", to, 0, "", body, 0)
 
 
 def news(packets):
