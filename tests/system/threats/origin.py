@@ -40,7 +40,7 @@ class Origin:
         at = 0
         while d := c.recv(65536):
             got += d
-            if b"\nTransfer-Encoding: chunked" in got and b"\n0\r\n" not in got:
+            if b"\nTransfer-Encoding: chunked" in got and b"\r\n0\r\n\r\n" not in got:
                 continue  # to be answered when it is whole
             while (end := got.find(b"\r\n\r\n", at)) >= 0:
                 at = end + 4
