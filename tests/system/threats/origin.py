@@ -43,7 +43,7 @@ class Origin:
             if b"\nTransfer-Encoding: chunked" in got and b"\r\n0\r\n\r\n" not in got:
                 continue  # to be answered when it is whole
             while (end := got.find(b"\r\n\r\n", at)) >= 0:
-                at = end + 4
+                at = end + 4 if b"\nTransfer-Encoding" not in got else len(got)
                 c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     def raw(self, c):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of our own: leases, packets, processes and files."""
+"""Cases of our own: leases, packets, processes, files, and a long message."""
 import ctypes
 import json
 import os
@@ -80,6 +80,37 @@ def an_address_that_becomes_our_own(world):
         sh("ip", "addr", "del", IP + "/32", "dev", "lo")
     equal(len(o.got), len(there))
     world.wait(lambda: box.probe("http", "mine.o.test")["got"].startswith("ok"), "it is back")
+
+
+# --- a long message ---------------------------------------------------------------
+
+
+@row("O12", technique="a body of very many small chunks", who=("root",))
+def many_small_chunks(world):
+    """20,000 chunks of one byte in odd segments: the server gets the same body, in
+    a gate whose memory does not grow."""
+    o, box = origin(world)
+    gate = world.case.child(box.process, "gate")
+    port, got, how = box.call(chunks, 20000)
+    check(b"200 OK" in got, got[:200])
+    body, rest = bytearray(), o.all().split(b"\r\n\r\n", 1)[1]
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        n = int(size.split(b";")[0], 16)
+        body += rest[:n]
+        rest = rest[n + 2:]
+        if n == 0:
+            break
+    equal(bytes(body), b"0123456789" * 2000)
+    equal(world.case.child(box.process, "gate"), gate)
+
+
+def chunks(count):
+    body = b"".join(b"1\r\n%d\r\n" % (i % 10) for i in range(count)) + b"0\r\n\r\n"
+    head = (b"POST http://www.o.test/c HTTP/1.1\r\nHost: www.o.test\r\nConnection: close\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n")
+    return talk(None, [head, *(body[i:i + 7777] for i in range(0, len(body), 7777))],
+                enough=b"ok")
 
 
 # --- packets -------------------------------------------------------------------------
@@ -289,7 +320,8 @@ def outliving_the_sandbox(world):
     check(not world.uplink.read())
 
 
-@row("O28", technique="terminal escapes in names, for whoever reads the summary or the log")
+@row("O28", technique="terminal escapes in names, for whoever reads the summary or the log",
+     who=("root",))
 def escapes_for_the_reader(world):
     """Window titles, cursor moves, 8-bit controls and right-to-left marks in names of
     every door and in the command: the summary, `log` and `report` print none."""
