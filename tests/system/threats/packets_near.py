@@ -45,7 +45,7 @@ def open_ports(hosts, ports):
     return found, sorted(odd)
 
 
-@row("L11")
+@row("L11", who=("root",))
 def services_of_the_host(world):
     """Servers on every address of this machine, and on all of them: of 1,500
     ports of the gateway only 53 and 3128 take a connection, of the host's

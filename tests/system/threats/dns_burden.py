@@ -110,7 +110,7 @@ def flood(count, name):
     return sent
 
 
-@row("D21")
+@row("D21", who=("root",))
 def flood_of_questions(world):
     """20,000 questions at once, small ones with the largest answers included:
     what is over dns_per_second fails with SERVFAIL and is counted, little goes

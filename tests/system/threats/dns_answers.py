@@ -92,7 +92,7 @@ def rebinder(zone_, bad):
     return zone_.name(said=said), seen
 
 
-@row("D7")
+@row("D7", who=("root",))
 def one_question_a_connection(world):
     """An answer that is good once and 169.254.169.254, 10.0.0.7 or this machine
     afterwards: one question, and what it said is dialled."""
@@ -110,7 +110,7 @@ def one_question_a_connection(world):
 # --- D6, D8, D9: where they lead --------------------------------------------------
 
 
-@row("D6", doors=RESOLVED)
+@row("D6", doors=RESOLVED, who=("root",))
 def private_and_metadata_answers(world, door):
     """Private ranges, metadata services, this machine's own addresses and their
     neighbours on the link: refused, not dialled."""
@@ -132,7 +132,7 @@ def one_good_among_bad(world):
     equal(dialled(world), {GOOD})
 
 
-@row("D8", doors=RESOLVED)
+@row("D8", doors=RESOLVED, who=("root",))
 def addresses_within_addresses(world, door):
     """IPv4 in IPv6 by mapping, NAT64, 6to4, Teredo, ISATAP, compatible form;
     site-local, unspecified, discard, ORCHID, documentation and what is not
@@ -230,7 +230,7 @@ def two_names_of_one_address(world):
 FORGED = "93.184.216.99"  # a stranger
 
 
-@row("D14")
+@row("D14", who=("root",))
 def forged_replies(world):
     """Before the answer come others with a wrong id, question, type, class, no
     question, from another port and another host, all with an attacker's address:
@@ -275,7 +275,7 @@ def at_once(name, count):
     return sum(len(s.recv(4096)) > 40 for s in out)
 
 
-@row("D14")
+@row("D14", who=("root",))
 def ids_ports_and_equal_questions(world):
     """60 questions have different ports and ids; 40 equal ones at once go
     upstream as one: a birthday attack has nothing to aim at."""
@@ -323,7 +323,7 @@ def broken(q):
     return q.id + struct.pack(">5H", *head) + q.raw[12:q.end] + body
 
 
-@row("D16", doors=(CONNECT, DNS))
+@row("D16", doors=(CONNECT, DNS), who=("root",))
 def broken_answers(world, door):
     """Answers with loops, pointers past the end, wrong lengths, names that are
     too long, counts that lie, also by TCP: no address comes of them, and the
@@ -346,7 +346,7 @@ def broken_answers(world, door):
 # --- D20: what is remembered -----------------------------------------------------------
 
 
-@row("D20")
+@row("D20", who=("root",))
 def answers_after_a_change(world):
     """A name with a TTL of ten years is told to live a minute; when the policy
     forgets the name, neither what was resolved nor its lease is good any more,
@@ -374,7 +374,7 @@ def answers_after_a_change(world):
     equal(box.probe("dns", name)["answers"], [lease])
 
 
-@row("D7")
+@row("D7", who=("root",))
 def rebinding(world):
     """When the first answer is forgotten and the second one is bad: refused in
     every door, and at the address that was leased for the name."""
@@ -396,7 +396,7 @@ def rebinding(world):
 # --- D23: nobody answers ------------------------------------------------------------------
 
 
-@row("D23")
+@row("D23", who=("root",))
 def no_other_resolver(world):
     """The configured server is gone, silent, refuses, or fails: the answer is a
     failure, never another resolver (the machine's own would answer)."""

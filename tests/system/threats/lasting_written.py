@@ -40,7 +40,7 @@ def bytes_that_forge(world, door):
             check(text.isprintable() and len(line) < 65536, line[:300])
 
 
-@row("R8")
+@row("R8", who=("root",))
 def a_disk_that_is_full(world):
     """A log on 64 KiB: when no record fits any more, no question and no connection
     leaves either."""
@@ -117,7 +117,7 @@ def all_doors(name):
     return list(said.values())
 
 
-@row("R9")
+@row("R9", who=("root",))
 def logs_that_were_edited(world):
     """Of a log that ended: a record changed, removed, doubled, two swapped, the end
     cut off, another session's line put in, the receipt taken away or changed:
