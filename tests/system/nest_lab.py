@@ -26,6 +26,8 @@ def nested(flags):
     open("/proc/self/gid_map", "w").write(f"0 {gid} 1")
 def leak(*what):
     print("LEAK", *what, flush=True)
+def ended(pid):
+    if os.waitpid(pid, 0)[1]: leak("a part of this test died")
 def ip(*args):
     return subprocess.run(["ip", *args], capture_output=True, text=True)
 """
@@ -57,27 +59,27 @@ if pid == 0:
             s.setsockopt(level, option, 1); leak("option", level, option)
         except OSError: pass
     os._exit(0)
-os.waitpid(pid, 0)
+ended(pid)
 # In a network namespace of its own.
 r, w = os.pipe(); r2, w2 = os.pipe()
 inner = os.fork()
 if inner == 0:
     os.close(r); os.close(w2)
-    nested(NEWNET | NEWNS | NEWPID)
-    names = os.listdir("/proc/self/net/dev_snmp6") if os.path.isdir("/proc/self/net/dev_snmp6") else ["lo"]
+    nested(NEWNET | NEWNS)
     if sorted(i[1] for i in socket.if_nameindex()) != ["lo"]:
         leak("interfaces", socket.if_nameindex())
     os.write(w, b"x"); os.read(r2, 1)
     if sorted(i[1] for i in socket.if_nameindex()) != ["lo"]:
         leak("came in", socket.if_nameindex())
-    for args in (("link", "set", "lo", "up"), ("link", "add", "d0", "type", "dummy"),
-                 ("addr", "add", "10.9.9.9/8", "dev", "d0"), ("link", "set", "d0", "up"),
+    for args in (("link", "set", "lo", "up"), ("link", "add", "d0", "type", "veth", "peer", "name", "d1"),
+                 ("link", "set", "d1", "up"), ("addr", "add", "10.9.9.9/8", "dev", "d0"), ("link", "set", "d0", "up"),
                  ("route", "add", "default", "dev", "d0"),
                  ("route", "add", "default", "via", target, "dev", "d0", "onlink"),
                  ("link", "add", "v0", "type", "veth", "peer", "name", "v1", "netns", "1"),
                  ("link", "add", "br0", "type", "bridge"), ("link", "add", "w0", "type", "wireguard"),
                  ("link", "add", "x0", "type", "vxlan", "id", "1", "remote", target, "dstport", "53")):
         ip(*args)
+    if "d0" not in [i[1] for i in socket.if_nameindex()]: leak("no link to try it with")
     for family, kind, proto in ((socket.AF_PACKET, socket.SOCK_RAW, 0x300), (socket.AF_INET, socket.SOCK_RAW, 255),
                                 (socket.AF_INET6, socket.SOCK_RAW, 58), (socket.AF_NETLINK, socket.SOCK_RAW, 12),
                                 (socket.AF_NETLINK, socket.SOCK_RAW, 4), (40, socket.SOCK_STREAM, 0), (44, socket.SOCK_RAW, 0)):
@@ -98,7 +100,7 @@ if inner == 0:
 os.read(r, 1)
 if ip("link", "set", "eth0", "netns", str(inner)).returncode == 0: leak("moved eth0")
 os.write(w2, b"x")
-os.waitpid(inner, 0)
+ended(inner)
 if sorted(i[1] for i in socket.if_nameindex()) != ["eth0", "lo"]: leak("ours", socket.if_nameindex())
 print("done")
 """
@@ -153,9 +155,9 @@ if pid == 0:
         if call("unshare", NEWUSER | NEWNS): leak("no second level")
         tries()
         os._exit(0)
-    os.waitpid(pid, 0)
+    ended(pid)
     os._exit(0)
-os.waitpid(pid, 0)
+ended(pid)
 print("done")
 """
 
@@ -210,7 +212,7 @@ if pid == 0:
             poke("/tmp/m/" + path, "0")
         os._exit(0)
     os.wait(); os._exit(0)
-os.waitpid(pid, 0)
+ended(pid)
 print("done")
 """
 
@@ -232,7 +234,7 @@ def inner(fn):
         try: fn()
         except OSError as e: print(fn.__name__, e)
         os._exit(0)
-    os.waitpid(pid, 0)
+    ended(pid)
 def unmount():
     for path in secrets:
         for flags in 0, 1, DETACH, 4, 8:
