@@ -19,6 +19,7 @@
 #include "audit/base64.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cmd/daemon_request_attacks.h"
 #include "policy/words.h"
 
 #define TIMEOUT_MAX_S (365 * 86400)

@@ -47,12 +47,6 @@ struct request_error {
 	char error[640], hint[256];
 };
 
-/* daemon_request_attacks.c: {"duration_ms":N,"results":{ID:WORD}}, of attacks
- * that this sallyport knows. 0, or -EINVAL and @reterr. */
-struct json_t;
-int request_attacks(const struct json_t *root, struct attacks *ret,
-		    struct request_error *reterr);
-
 /* Reads @len bytes of @body. 0, and the caller calls request_free(); -EINVAL
  * and @reterr; -EFBIG, the same, for a policy that is too long; -ENOMEM. */
 int request_parse(enum request_kind kind, const char *body, size_t len,

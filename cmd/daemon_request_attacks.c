@@ -2,6 +2,8 @@
  *
  * daemon_request_attacks.c - a report of `sallyport prove`.
  */
+#include "cmd/daemon_request_attacks.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>

@@ -123,60 +123,54 @@ static int list(void)
 	return 0;
 }
 
-static void apply(struct prove *prove, int code)
+/* Where the value of an option goes; NULL: it has none. */
+static const char **value_of(struct prove *prove, int code)
 {
-	struct options *o = prove->options;
-
 	switch (code) {
 	case OPT_LOG:
-		o->log_dir = optarg;
-		break;
+		return &prove->options->log_dir;
 	case OPT_KEY:
-		o->key = optarg;
-		break;
+		return &prove->options->key;
 	case OPT_NAME:
-		o->name = optarg;
-		break;
+		return &prove->options->name;
 	case OPT_USER:
-		o->user = optarg;
-		break;
+		return &prove->options->user;
 	case OPT_NETNS:
-		prove->netns = optarg;
-		break;
+		return &prove->netns;
 	case OPT_WATCH:
-		prove->watch = optarg;
-		break;
+		return &prove->watch;
 	case OPT_SOCKET:
-		prove->socket = optarg;
-		break;
+		return &prove->socket;
 	case OPT_DOCKER:
-		prove->docker = optarg;
-		break;
+		return &prove->docker;
 	case OPT_CONTAINER:
-		prove->container = optarg;
-		break;
-	case OPT_RECEIPT:
-		prove->statement = optarg;
-		break;
+		return &prove->container;
 	case OPT_ENGINE:
-		prove->engine = optarg;
-		break;
-	case OPT_GUARD:
+		return &prove->engine;
+	case OPT_RECEIPT:
+		return &prove->statement;
+	default:
+		return NULL;
+	}
+}
+
+static void apply(struct prove *prove, int code)
+{
+	const char **value = value_of(prove, code);
+
+	if (value)
+		*value = optarg;
+	else if (code == OPT_GUARD)
 		prove->guard = true;
-		break;
-	case OPT_QUIET:
+	else if (code == OPT_QUIET)
 		prove->quiet = true;
-		break;
-	case OPT_JSON:
+	else if (code == OPT_JSON)
 		prove->json = true;
-		break;
-	case OPT_HELP:
+	else if (code == OPT_LIST)
+		exit(list());
+	else {
 		printf("%s%s%s", help_text, policy_options_help, more_text);
 		exit(0);
-	case OPT_LIST:
-		exit(list());
-	default:
-		break;
 	}
 }
 

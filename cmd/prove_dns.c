@@ -237,34 +237,32 @@ static void allowed_type(struct prove_try *t)
 /* --- of others ------------------------------------------------------------ */
 
 /* Their answer, or the gate's in their name: it takes questions to anybody. */
-static void other_udp(struct prove_try *t)
+static void other(struct prove_try *t,
+		  void (*ask)(struct prove_try *t, const struct ip *at,
+			      uint16_t port, const uint8_t *query, size_t len))
 {
 	struct ip at = prove_ip(t->attack->text);
+	const uint16_t port = (uint16_t)t->attack->number;
 	char name[HOST_MAX + 1];
 	uint8_t query[512];
 
 	prove_name(t, t->attack->id, name);
-	if (t->attack->number == 53)
+	if (port == 53)
 		prove_expect_host(t, name, "");
 	else
-		prove_expect(t, &at, (uint16_t)t->attack->number);
-	ask_udp(t, &at, (uint16_t)t->attack->number, query,
-		make_query(name, TYPE_A, CLASS_IN, OPCODE_QUERY, query));
+		prove_expect(t, &at, port);
+	ask(t, &at, port, query,
+	    make_query(name, TYPE_A, CLASS_IN, OPCODE_QUERY, query));
+}
+
+static void other_udp(struct prove_try *t)
+{
+	other(t, ask_udp);
 }
 
 static void other_tcp(struct prove_try *t)
 {
-	struct ip at = prove_ip(t->attack->text);
-	char name[HOST_MAX + 1];
-	uint8_t query[512];
-
-	prove_name(t, t->attack->id, name);
-	if (t->attack->number == 53)
-		prove_expect_host(t, name, "");
-	else
-		prove_expect(t, &at, (uint16_t)t->attack->number);
-	ask_tcp(t, &at, (uint16_t)t->attack->number, query,
-		make_query(name, TYPE_A, CLASS_IN, OPCODE_QUERY, query));
+	other(t, ask_tcp);
 }
 
 /* Of this side's loopback: an engine's resolver, systemd's. What refuses there

@@ -56,9 +56,9 @@ static void clean_up(void)
 	struct container *c = &container;
 
 	if (*c->id)
-		engine_remove(&c->engine, "containers", c->id);
+		engine_remove(&c->engine, "/containers/", c->id);
 	if (*c->image_id)
-		engine_remove(&c->engine, "images", c->image_id);
+		engine_remove(&c->engine, "/images/", c->image_id);
 	*c->id = *c->image_id = '\0';
 	image_free(&c->image);
 }
@@ -69,13 +69,49 @@ static void on_signal(int number)
 	exit(EXIT_SALLYPORT);
 }
 
+/* Dies where the answer is none. */
+static json_t *get(const struct container *c, const char *path, const char *id,
+		   const char *more)
+{
+	return engine_want(&c->engine, &(struct engine_call){ .method = "GET",
+							      .path = path,
+							      .id = id,
+							      .more = more });
+}
+
+/* @body is taken. NULL and a sentence where the engine refuses. */
+static json_t *post(const struct container *c, const char *path, const char *id,
+		    const char *more, json_t *body, char *why, size_t cap)
+{
+	json_t *answer = engine_ask(&c->engine,
+				    &(struct engine_call){ .method = "POST",
+							   .path = path,
+							   .id = id,
+							   .more = more,
+							   .body = body },
+				    why, cap);
+
+	json_decref(body);
+	return answer;
+}
+
+static json_t *want_post(const struct container *c, const char *path,
+			 const char *id, const char *more, json_t *body)
+{
+	char why[512];
+	json_t *answer = post(c, path, id, more, body, why, sizeof(why));
+
+	if (!answer)
+		die(EXIT_SALLYPORT, "the engine: %s", why);
+	return answer;
+}
+
 /* --- the network ---------------------------------------------------------- */
 
 static void find_network(struct container *c)
 {
 	const char *name = c->prove->docker;
-	json_t *network =
-		engine_want(&c->engine, "GET", "/networks/", name, NULL);
+	json_t *network = get(c, "/networks/", name, NULL);
 	const json_t *pool = json_array_get(
 		json_object_get(json_object_get(network, "IPAM"), "Config"), 0);
 
@@ -108,24 +144,19 @@ static json_t *make_body(const struct container *c, bool dns)
 
 static int start(struct container *c, bool dns, char *why, size_t cap)
 {
-	json_t *body = make_body(c, dns), *made;
-	int err = -ENOMEM;
+	json_t *made = post(c, "/containers/create", NULL, NULL,
+			    make_body(c, dns), why, cap);
+	int err;
 
-	snprintf(why, cap, "out of memory");
-	made = body ? engine_ask(&c->engine, "POST", "/containers/create", "",
-				 body, why, cap)
-		    : NULL;
-	json_decref(body);
 	if (!made)
-		return err;
+		return -EIO;
 	snprintf(c->id, sizeof(c->id), "%s", client_text(made, "Id"));
 	json_decref(made);
-	made = engine_ask_at(&c->engine, "POST", "/containers/", c->id,
-			     "/start", why, cap);
+	made = post(c, "/containers/", c->id, "/start", NULL, why, cap);
 	err = made ? 0 : -EIO;
 	json_decref(made);
 	if (err) {
-		engine_remove(&c->engine, "containers", c->id);
+		engine_remove(&c->engine, "/containers/", c->id);
 		*c->id = '\0';
 	}
 	return err;
@@ -171,7 +202,7 @@ static void find_log(struct container *c)
 
 static bool is_running(struct container *c, const char *exec, int *ret_status)
 {
-	json_t *state = engine_want(&c->engine, "GET", "/exec/", exec, "/json");
+	json_t *state = get(c, "/exec/", exec, "/json");
 	bool running = json_is_true(json_object_get(state, "Running"));
 
 	*ret_status =
@@ -184,26 +215,17 @@ static bool is_running(struct container *c, const char *exec, int *ret_status)
 static int attack(struct container *c)
 {
 	const struct timespec step = { .tv_nsec = STEP_MS * 1000000 };
-	json_t *body = json_pack("{s:o}", "Cmd",
-				 image_command(&c->image, PROVE_INSIDE_SHEET));
-	char why[512], exec[80];
-	json_t *made, *begun;
+	json_t *made = want_post(
+		c, "/containers/", c->id, "/exec",
+		json_pack("{s:o}", "Cmd",
+			  image_command(&c->image, PROVE_INSIDE_SHEET)));
+	char exec[80];
 	int status = 0;
 
-	made = engine_ask_at_with(&c->engine, "/containers/", c->id, "/exec",
-				  body, why, sizeof(why));
-	json_decref(body);
-	if (!made)
-		die(EXIT_SALLYPORT, "the engine: %s", why);
 	snprintf(exec, sizeof(exec), "%s", client_text(made, "Id"));
 	json_decref(made);
-	body = json_pack("{s:b}", "Detach", 1);
-	begun = engine_ask_at_with(&c->engine, "/exec/", exec, "/start", body,
-				   why, sizeof(why));
-	json_decref(body);
-	if (!begun)
-		die(EXIT_SALLYPORT, "the engine: %s", why);
-	json_decref(begun);
+	json_decref(want_post(c, "/exec/", exec, "/start",
+			      json_pack("{s:b}", "Detach", 1)));
 	for (int ms = 0; ms < PROVE_ALL_MS; ms += STEP_MS) {
 		if (!is_running(c, exec, &status))
 			return status;
@@ -224,7 +246,7 @@ static void begin(struct container *c)
 	    start(c, true, why, sizeof(why)))
 		die(EXIT_SALLYPORT, "the engine starts no container: %s",
 		    first);
-	all = engine_want(&c->engine, "GET", "/containers/", c->id, "/json");
+	all = get(c, "/containers/", c->id, "/json");
 	find_sandbox(c, all);
 	json_decref(all);
 	find_log(c);
@@ -265,8 +287,7 @@ static int open_network(const char *name, const json_t *all)
 static int attack_running(struct container *c)
 {
 	struct prove *prove = c->prove;
-	json_t *all = engine_want(&c->engine, "GET", "/containers/",
-				  prove->container, "/json");
+	json_t *all = get(c, "/containers/", prove->container, "/json");
 	AUTO_FD int ns = open_network(prove->container, all);
 	int status, result;
 

@@ -64,57 +64,29 @@ static json_t *read_answer(const struct client_reply *reply, char *why,
 	return NULL;
 }
 
-static json_t *ask(const struct engine *engine, const char *method,
-		   const char *path, const json_t *body, char *why, size_t cap)
+json_t *engine_ask(const struct engine *engine, const struct engine_call *call,
+		   char *why, size_t cap)
 {
-	AUTO_FREE char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	AUTO_FREE char *text =
+		call->body ? json_dumps(call->body, JSON_COMPACT) : NULL;
 	struct client_reply reply = { 0 };
+	char path[512];
 	json_t *answer;
 
-	if (talk(engine, method, path, text, text ? strlen(text) : 0, &reply,
-		 why, cap))
+	snprintf(path, sizeof(path), "%s%s%s", call->path,
+		 call->id ? call->id : "", call->more ? call->more : "");
+	if (talk(engine, call->method, path, text, text ? strlen(text) : 0,
+		 &reply, why, cap))
 		return NULL;
 	answer = read_answer(&reply, why, cap);
 	client_reply_free(&reply);
 	return answer;
 }
 
-json_t *engine_ask(const struct engine *engine, const char *method,
-		   const char *path, const char *id, const json_t *body,
-		   char *why, size_t cap)
-{
-	char whole[512];
-
-	snprintf(whole, sizeof(whole), "%s%s", path, id);
-	return ask(engine, method, whole, body, why, cap);
-}
-
-json_t *engine_ask_at(const struct engine *engine, const char *method,
-		      const char *path, const char *id, const char *more,
-		      char *why, size_t cap)
-{
-	char whole[512];
-
-	snprintf(whole, sizeof(whole), "%s%s%s", path, id, more);
-	return ask(engine, method, whole, NULL, why, cap);
-}
-
-json_t *engine_ask_at_with(const struct engine *engine, const char *path,
-			   const char *id, const char *more, const json_t *body,
-			   char *why, size_t cap)
-{
-	char whole[512];
-
-	snprintf(whole, sizeof(whole), "%s%s%s", path, id, more);
-	return ask(engine, "POST", whole, body, why, cap);
-}
-
-json_t *engine_want(const struct engine *engine, const char *method,
-		    const char *path, const char *id, const char *more)
+json_t *engine_want(const struct engine *engine, const struct engine_call *call)
 {
 	char why[512];
-	json_t *answer = engine_ask_at(engine, method, path, id,
-				       more ? more : "", why, sizeof(why));
+	json_t *answer = engine_ask(engine, call, why, sizeof(why));
 
 	if (!answer)
 		die(EXIT_SALLYPORT, "the engine: %s", why);
@@ -124,11 +96,12 @@ json_t *engine_want(const struct engine *engine, const char *method,
 void engine_remove(const struct engine *engine, const char *what,
 		   const char *id)
 {
-	char path[512], why[512];
-	json_t *answer;
+	const struct engine_call call = {
+		.method = "DELETE", .path = what, .id = id, .more = "?force=1"
+	};
+	char why[512];
+	json_t *answer = engine_ask(engine, &call, why, sizeof(why));
 
-	snprintf(path, sizeof(path), "/%s/%s?force=1", what, id);
-	answer = ask(engine, "DELETE", path, NULL, why, sizeof(why));
 	if (!answer)
 		log_warn("the engine does not remove %s: %s", id, why);
 	json_decref(answer);

@@ -21,22 +21,20 @@ struct engine {
 /* Is @name one that is itself in a path? */
 bool engine_name(const char *name);
 
-/* @path, @id and @more make up the path. An answer of 2xx as JSON, an empty
- * object if it is none, for the caller to decref; NULL and a sentence. */
-json_t *engine_ask(const struct engine *engine, const char *method,
-		   const char *path, const char *id, const json_t *body,
+struct engine_call {
+	const char *method;
+	const char *path, *id, *more; /* one after the other; or NULL */
+	const json_t *body;	      /* NULL: none */
+};
+
+/* An answer of 2xx as JSON, an empty object if it is none, for the caller to
+ * decref; NULL and a sentence. */
+json_t *engine_ask(const struct engine *engine, const struct engine_call *call,
 		   char *why, size_t cap);
-json_t *engine_ask_at(const struct engine *engine, const char *method,
-		      const char *path, const char *id, const char *more,
-		      char *why, size_t cap);
-/* The same of a POST with a body. */
-json_t *engine_ask_at_with(const struct engine *engine, const char *path,
-			   const char *id, const char *more, const json_t *body,
-			   char *why, size_t cap);
-/* Dies where there is no such answer. */
-json_t *engine_want(const struct engine *engine, const char *method,
-		    const char *path, const char *id, const char *more);
-/* By force. @what: "containers", "images". */
+/* The same; dies where there is no such answer. */
+json_t *engine_want(const struct engine *engine,
+		    const struct engine_call *call);
+/* By force. @what: "/containers/", "/images/". */
 void engine_remove(const struct engine *engine, const char *what,
 		   const char *id);
 

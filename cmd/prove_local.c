@@ -295,10 +295,10 @@ static void control_memory(struct prove_try *t)
 static const struct prove_attack attacks[] = {
 	{ "vsock", "K7", "the hypervisor", vsock, NULL, 0, 0 },
 	{ "descriptors", "K4", "inherited descriptors", descriptors, NULL, 0,
-	  1 },
+	  PROVE_BOX },
 	{ "log", "K12", "the session's log", secret, NULL, 0, PROVE_BOX },
 	{ "kernel-files", "K12", "the kernel's switches", kernel_files, NULL, 0,
-	  1 },
+	  PROVE_BOX },
 	{ "rights", "K13", "capabilities and setuid", rights, NULL, 0,
 	  PROVE_BOX },
 	{ "namespaces", "K2", "namespaces shared with outside", namespaces,

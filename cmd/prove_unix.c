@@ -195,11 +195,11 @@ static const struct prove_attack attacks[] = {
 	{ "unix-known", "K5", "well-known sockets", unix_known, NULL, 0,
 	  PROVE_BOX },
 	{ "unix-env", "K5", "sockets that variables name", unix_env, NULL, 0,
-	  1 },
+	  PROVE_BOX },
 	{ "unix-found", "K5", "any socket in sight", unix_found, NULL, 0,
 	  PROVE_BOX },
 	{ "unix-abstract", "K5", "abstract sockets", unix_abstract, NULL, 0,
-	  1 },
+	  PROVE_ALONE },
 };
 
 const struct prove_group prove_unix = { attacks, ARRAY_SIZE(attacks) };

@@ -32,6 +32,7 @@ static char last[CONTROL_REQUEST_MAX + 1];
 
 static void on_request(void *arg, uid_t uid, const char *request, char *reply)
 {
+	assert_int_equal(uid, geteuid());
 	(void)arg;
 	(void)uid;
 	asked++;

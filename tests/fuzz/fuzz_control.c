@@ -4,6 +4,7 @@
  * is its JSON. What is accepted keeps to its limits; what is not says why.
  */
 #include "cmd/daemon_request.h"
+#include "cmd/daemon_request_attacks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,6 +34,8 @@ static void check(enum request_kind kind, const struct request *request)
 	demand(!request->has_bundle || !*request->policy_name);
 	demand(request->bundle.len <= REQUEST_BUNDLE_MAX);
 	demand(request->publishes <= DAEMON_PUBLISH_MAX);
+	demand(kind != REQUEST_ATTACKS ||
+	       (request->attacks.n && attacks_ok(&request->attacks)));
 	demand(kind != REQUEST_PUBLISH || request->publishes == 1);
 	for (size_t i = 0; i < request->publishes; i++)
 		demand(request->publish[i].at.ip.len &&
@@ -47,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum request_kind kind;
 	int err;
 
-	if (!size || *data > REQUEST_END)
+	if (!size || *data > REQUEST_ATTACKS)
 		return 0;
 	kind = (enum request_kind) * data;
 	err = request_parse(kind, (const char *)data + 1, size - 1, &request,
