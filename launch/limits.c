@@ -97,19 +97,21 @@ static int set(const struct resources *limits, const char *dir,
 	return cgroup_write(dir, groups_of[LIMITS_PIDS].v2, text);
 }
 
-/* Of v2 a process is in one group only: no other can hold it too. */
-static bool is_elsewhere(const struct limits_groups *groups, const char *dir)
+/* Of v2 a process is in one group only: that of the limits before. */
+static const char *shared_dir(const struct limits_groups *groups,
+			      unsigned version)
 {
-	for (int i = 0; i < LIMITS_GROUPS; i++)
-		if (groups->dir[i] && strcmp(groups->dir[i], dir) != 0)
-			return true;
-	return false;
+	for (int i = 0; version == 2 && i < LIMITS_GROUPS; i++)
+		if (groups->dir[i])
+			return groups->dir[i];
+	return NULL;
 }
 
 static int make(const struct resources *limits, struct limits_groups *groups,
 		int which)
 {
 	AUTO_FREE char *dir = NULL;
+	const char *shared;
 	char procs[PATH_MAX];
 	unsigned version;
 	int r = cgroup_make(groups_of[which].controller, groups_of[which].v2,
@@ -117,7 +119,8 @@ static int make(const struct resources *limits, struct limits_groups *groups,
 
 	if (r < 0)
 		return r;
-	if (version == 2 && is_elsewhere(groups, dir))
+	shared = shared_dir(groups, version);
+	if (shared && strcmp(shared, dir) != 0)
 		r = -EXDEV;
 	if (r == 0)
 		r = set(limits, dir, version, which);
@@ -128,7 +131,8 @@ static int make(const struct resources *limits, struct limits_groups *groups,
 			r = -errno;
 	}
 	if (r < 0) {
-		rmdir(dir);
+		if (!shared || strcmp(shared, dir) != 0)
+			rmdir(dir);
 		return r;
 	}
 	groups->dir[which] = STEAL(dir);
