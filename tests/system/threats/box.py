@@ -238,5 +238,7 @@ def words(records):
 
 
 def run_probe(p):
+    if "say" not in p:  # else it may be a silence that is waited for
+        p.setdefault("timeout", PATIENCE)
     doors.run(p)
     return p

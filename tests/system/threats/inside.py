@@ -33,9 +33,19 @@ common, probe = module("common"), module("policy_probe")
 doors = probe.Doors({})
 doors.port = 10000  # below those that the kernel gives out
 proxy = doors.proxy
+PATIENCE = 30  # what is waited for comes, on a slow machine later
+bind_only = doors.bind
 
 
-def wire(where=None, timeout=5):
+def bind(s):
+    bind_only(s).settimeout(PATIENCE)
+    return s
+
+
+doors.bind = bind
+
+
+def wire(where=None, timeout=PATIENCE):
     s = doors.bind(socket.socket())
     s.settimeout(timeout)
     s.connect(where or proxy)
@@ -60,7 +70,7 @@ def until_end(s, enough=None):
             return got, "enough"
 
 
-def talk(where=None, pieces=(), pause=0, end=False, timeout=5, first=0, enough=None):
+def talk(where=None, pieces=(), pause=0, end=False, timeout=PATIENCE, first=0, enough=None):
     """@first: how much is read after the first piece."""
     s = wire(where, timeout)
     own, got = s.getsockname()[1], b""
@@ -106,7 +116,7 @@ def ahead(door, host, port):
     return None if door == "http" else (doors.address(host.decode()), port), b""
 
 
-def through(door, host, port=80, timeout=5):
+def through(door, host, port=80, timeout=PATIENCE):
     """A connection by a door, where @host is spoken with."""
     where, first = ahead(door, host, port)
     s = wire(where, timeout)
@@ -118,7 +128,7 @@ def through(door, host, port=80, timeout=5):
     return s
 
 
-def converse(door, host, pieces, port=80, timeout=5, pause=0, end=False, enough=None):
+def converse(door, host, pieces, port=80, timeout=PATIENCE, pause=0, end=False, enough=None):
     """Says something raw to @host by a door: like talk()."""
     s = through(door, host, port, timeout)
     own = s.getsockname()[1]
@@ -135,7 +145,7 @@ def converse(door, host, pieces, port=80, timeout=5, pause=0, end=False, enough=
     return own, got, how
 
 
-def ask(message, tcp=False, timeout=5):
+def ask(message, tcp=False, timeout=PATIENCE):
     """Sends a DNS message: (own port, the answer or what came instead)."""
     if tcp:
         own, got, _ = talk(doors.resolver, [struct.pack(">H", len(message)) + message],
