@@ -290,7 +290,6 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.closerange(0, 3)
-        os.write(w, b"x")
         u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         n = 0
         while True:
@@ -298,6 +297,7 @@ if os.fork() == 0:
             with open("alive", "w") as f: f.write(str(n))
             try: u.sendto(b"c2VjcmV0", ("{EVIL}", 9))
             except OSError: pass
+            if n == 1: os.write(w, b"x")
             time.sleep(0.002)
     os._exit(0)
 os.read(r, 1)
@@ -314,11 +314,16 @@ def outliving_the_sandbox(world):
     path = world.case.work + "/alive"
     status, out, err = run(world, "python3", "-c", DAEMON)
     equal(status, 9, err)
-    last = open(path).read()
+    last = read(path)
     subprocess.run(["sleep", "0.1"])
-    equal(open(path).read(), last)
+    equal(read(path), last)
     os.unlink(path)
     check(not world.uplink.read())
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
 
 
 @row("O28", technique="terminal escapes in names, for whoever reads the summary or the log",
