@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cmd/cell_notice.h"
 #include "cmd/client_call.h"
 #include "cmd/client_log.h"
 #include "cmd/client_options.h"
@@ -190,7 +191,7 @@ int create_main(int argc, char **argv)
 	client_check_name(name);
 	answer = ask(&c, name);
 	client_policy_remember(&c.policy, name);
-	session_without_command(&c.policy.bundle, "that `exec` starts");
+	cell_notice(&c.policy.bundle, "that `exec` starts");
 	client_log_note(answer);
 	if (c.json)
 		client_print_json(answer);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cmd/cell_notice.h"
 #include "cmd/docker_impl.h"
 #include "cmd/session.h"
 
@@ -42,7 +43,7 @@ static int check_policy(const struct docker *docker,
 			      cap);
 
 	if (r == 0)
-		session_without_command(bundle, "in a container");
+		cell_notice(bundle, "in a container");
 	bundle_free(&own);
 	return r;
 }

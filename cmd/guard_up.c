@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cmd/cell_notice.h"
 #include "cmd/command.h"
 #include "cmd/guard.h"
 #include "cmd/guard_gateway.h"
@@ -283,7 +284,7 @@ static int stay(void *arg, int ready)
 	g->ready = ready;
 	check_identity(g);
 	session_open(&g->stay.options, &g->stay.session);
-	session_without_command(&g->stay.options.bundle, "in here");
+	cell_notice(&g->stay.options.bundle, "in here");
 	check_names(g);
 	check_route();
 	bind_all(g);

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cmd/cell_notice.h"
 #include "cmd/command.h"
 #include "cmd/stay.h"
 #include "launch/userns.h"
@@ -75,7 +76,7 @@ int serve_main(int argc, char **argv)
 	log_init("sallyport", LOG_LEVEL_WARN);
 	options_parse(OPTIONS_SERVE, argc, argv, &serve.options);
 	session_open(&serve.options, &serve.session);
-	session_without_command(&serve.options.bundle, "behind this gate");
+	cell_notice(&serve.options.bundle, "behind this gate");
 	bind_all(&serve);
 	set_clients(&serve);
 	stay_listen(&serve);

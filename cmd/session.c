@@ -17,7 +17,6 @@
 #include "cmd/command.h"
 #include "cmd/log_reader.h"
 #include "launch/isolate.h"
-#include "policy/cell.h"
 
 struct policy *session_build(const struct bundle *bundle)
 {
@@ -30,23 +29,6 @@ struct policy *session_build(const struct bundle *bundle)
 	if (err)
 		die(EXIT_SALLYPORT, "policy: %s", strerror(-err));
 	return policy;
-}
-
-void session_without_command(const struct bundle *bundle, const char *where)
-{
-	struct policy_error ignored;
-	struct policy *policy;
-
-	/* Most have none, and need no second reading. */
-	if (!bundle->len ||
-	    !memmem(bundle->data, bundle->len, "sandbox", strlen("sandbox")) ||
-	    policy_build(bundle->data, bundle->len, &policy, &ignored))
-		return;
-	if (!cell_is_empty(policy_cell(policy)))
-		log_warn("'sandbox' of the policy is for `sallyport run`: it "
-			 "bounds nothing %s",
-			 where);
-	policy_unref(policy);
 }
 
 static void build_policy(const struct options *options, struct session *s)

@@ -31,9 +31,6 @@ void session_open(const struct options *options, struct session *ret);
 void session_policy(const struct options *options, struct session *session);
 /* The policy that @bundle makes; dies with what is wrong. */
 struct policy *session_build(const struct bundle *bundle);
-/* Warns if the policy that @bundle makes bounds a command, as there is none
- * @where: "in the container". */
-void session_without_command(const struct bundle *bundle, const char *where);
 void session_close(struct session *session);
 
 /* Are we real root: uid 0 with all uids mapped? Uid 0 of a small user namespace
