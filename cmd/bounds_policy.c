@@ -64,10 +64,14 @@ static void take_path(struct bounds *bounds, const struct cell_entry *entry,
 
 	if (!real && errno == ENOENT && entry->access == CELL_HIDE)
 		return; /* what is not there can't be seen */
-	if (!real)
+	if (!real) {
+		int err = errno;
+
+		free(STEAL(spelled));
 		die(EXIT_SALLYPORT, "%s: %s %s: %s", entry->origin,
 		    cell_access_word(entry->access), entry->text,
-		    strerror(errno));
+		    strerror(err));
+	}
 	if (same && same < &bounds->path[options])
 		return; /* an option has the word */
 	if (same) {
