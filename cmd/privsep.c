@@ -221,7 +221,6 @@ static const struct msg_spec {
 	bool fd;
 	size_t len;
 	bool (*ok)(const struct msg *msg);
-	bool loses; /* may come without its descriptor: -1 */
 } specs[MSG_TYPE_COUNT] = {
 	[MSG_LEDGER_START] = { true, true, sizeof(struct msg_ledger_start),
 			       ledger_start_ok },
@@ -251,8 +250,8 @@ static const struct msg_spec {
 	[MSG_GATE_START] = { true, false, sizeof(struct msg_gate_start),
 			     gate_start_ok },
 	[MSG_GATE_LEDGER] = { true, true, 0, NULL },
-	[MSG_GATE_POLICY] = { true, true, sizeof(struct msg_gate_policy), NULL,
-			      true },
+	[MSG_GATE_POLICY] = { true, true, sizeof(struct msg_gate_policy),
+			      NULL },
 	[MSG_GATE_SANDBOX] = { true, true, sizeof(struct msg_gate_sandbox),
 			       gate_sandbox_ok },
 	[MSG_GATE_SOCKET] = { true, true, sizeof(struct msg_gate_socket),
@@ -275,7 +274,7 @@ static const struct msg_spec {
 				reloaded_ok },
 	[MSG_GATE_FORWARD] = { true, true, sizeof(struct msg_keep_forward),
 			       keep_forward_ok },
-	[MSG_GATE_DIAL] = { true, true, 0, NULL, true },
+	[MSG_GATE_DIAL] = { true, true, 0, NULL },
 	[MSG_GATE_DIALS] = { true, false, sizeof(struct msg_dials), dials_ok },
 	[MSG_GATE_WANT_DIALS] = { true, false, 0, NULL },
 	[MSG_KEEP_START] = { true, true, sizeof(struct msg_keep_start),
@@ -359,12 +358,18 @@ static int msg_parse(const struct frame *frame, size_t len, size_t nfds,
 	return 0;
 }
 
+/* Its receiver goes on without the descriptor: -1. */
+static bool may_come_without(uint32_t type)
+{
+	return type == MSG_GATE_POLICY || type == MSG_GATE_DIAL;
+}
+
 /* What came for a receiver that had no descriptor left. */
 static int msg_lost(const struct frame *frame, struct msg *msg)
 {
 	const struct msg_spec *spec = spec_of(frame->type);
 
-	if (!spec || !spec->loses)
+	if (!spec || !may_come_without(frame->type))
 		return -EMFILE;
 	return msg_parse(frame, HEAD_LEN + spec->len, 1, msg);
 }

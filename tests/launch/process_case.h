@@ -83,8 +83,8 @@ static inline void probe_calls(void)
 	char byte;
 	struct iovec iov = { &byte, 1 };
 
-	print_result("ptrace", ptrace(PTRACE_ATTACH, getppid(), 0, 0));
-	print_result("traceme", ptrace(PTRACE_TRACEME, 0, 0, 0));
+	print_result("ptrace-init", ptrace(PTRACE_ATTACH, 1, 0, 0));
+	print_result("ptrace-init-seize", ptrace(PTRACE_SEIZE, 1, 0, 0));
 	print_result("vmread", process_vm_readv(1, &iov, 1, &iov, 1, 0));
 	print_result("getfd", syscall(SYS_pidfd_getfd, 0, 0, 0));
 	print_result("tiocsti", ioctl(0, TIOCSTI, "x"));

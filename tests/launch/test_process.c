@@ -80,14 +80,18 @@ static void test_no_power(void **state)
 static void test_forbidden_calls(void **state)
 {
 	static const char *const lines[] = {
-		"ptrace=1\n",	    "traceme=1\n",     "vmread=1\n",
-		"getfd=1\n",	    "tiocsti=1\n",     "tiocsti-high=1\n",
-		"tioclinux=1\n",    "keyctl=1\n",      "bpf=1\n",
-		"unshare-user=1\n", "unshare-net=1\n", "clone-user=1\n",
-		"clone3=38\n",	    "setns=1\n",       "packet=1\n",
-		"raw=1\n",	    "vsock=97\n",      "iouring=38\n",
-		"mem=13\n",	    "mark=1\n",	       "\ncreate=1\n",
-		"suid=1\n",	    "fchmodat2=1\n",   "\nchmod=0\n",
+		"ptrace-init=1\n",  "ptrace-init-seize=1\n",
+		"vmread=1\n",	    "getfd=1\n",
+		"tiocsti=1\n",	    "tiocsti-high=1\n",
+		"tioclinux=1\n",    "keyctl=1\n",
+		"bpf=1\n",	    "unshare-user=1\n",
+		"unshare-net=1\n",  "clone-user=1\n",
+		"clone3=38\n",	    "setns=1\n",
+		"packet=1\n",	    "raw=1\n",
+		"vsock=97\n",	    "iouring=38\n",
+		"mem=13\n",	    "mark=1\n",
+		"\ncreate=1\n",	    "suid=1\n",
+		"fchmodat2=1\n",    "\nchmod=0\n",
 		"create-plain=0\n",
 	};
 

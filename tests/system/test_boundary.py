@@ -405,4 +405,5 @@ def test_download_is_spliced(case):
                     if r.get("unmapped", {}).get("event") == "flow_progress"]
     check(len(progress) >= 50, len(progress))
     print(f"        spliced {spliced >> 20} MiB, copied {copied >> 10} KiB")
-    check(spliced >= 2 << 30 and copied < 8 << 20, (spliced, copied))
+    # What comes first of a burst is copied: twice counted, as spliced bytes are.
+    check(copied < 8 << 20 and spliced + copied >= 2 << 30, (spliced, copied))
