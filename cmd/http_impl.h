@@ -39,11 +39,14 @@ struct http_server {
 	struct event *sweeper;
 	struct http_request *requests; /* that wait for their answer */
 	struct place place[HTTP_CONNECTIONS_MAX];
+	struct http_server *next; /* that listens */
 };
 
 /* http_place.c. Makes the events of all places. False: no memory. */
 bool http_places_make(struct http_server *server);
 void http_places_free(struct http_server *server);
+/* Looks after the listener, once evhttp has it. */
+void http_places_listen(struct http_server *server);
 /* For evhttp_set_bevcb(): a bufferevent, and its place. */
 struct bufferevent *http_place_new(struct event_base *base, void *server);
 /* The place of a request's connection, or NULL. */

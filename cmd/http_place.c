@@ -10,6 +10,7 @@
  *	on_new		too many of that user: hung up
  *	on_late		a request, or the taking of an answer, lasts too long
  *	on_bytes	a user's bodies together are too long
+ *	on_no_accept	no descriptor is left: after a while again
  *
  * To hang up is to shut down: evhttp sees an end as from any peer.
  */
@@ -69,6 +70,31 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 		evconnlistener_enable(server->listener);
 	if (busy)
 		event_add(server->sweeper, &soon);
+}
+
+/* A failed accept is told with the evhttp that it was for, not with us. */
+static struct http_server *listening;
+
+/* Who waits stays ready: without a pause we would ask for nothing else. */
+static void on_no_accept(struct evconnlistener *listener, void *http)
+{
+	const struct timeval soon = { .tv_usec = SWEEP_MS * 1000 };
+	struct http_server *server = listening;
+
+	(void)http;
+	while (server && server->listener != listener)
+		server = server->next;
+	if (!server)
+		return;
+	evconnlistener_disable(listener);
+	event_add(server->sweeper, &soon);
+}
+
+void http_places_listen(struct http_server *server)
+{
+	server->next = listening;
+	listening = server;
+	evconnlistener_set_error_cb(server->listener, on_no_accept);
 }
 
 static void hang_up(struct place *place)
@@ -247,6 +273,11 @@ static void free_event(struct event *event)
 
 void http_places_free(struct http_server *server)
 {
+	for (struct http_server **at = &listening; *at; at = &(*at)->next)
+		if (*at == server) {
+			*at = server->next;
+			break;
+		}
 	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
 		struct place *place = &server->place[i];
 

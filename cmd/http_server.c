@@ -199,6 +199,7 @@ static int start(struct http_server *server, int *fd)
 		evconnlistener_free(server->listener);
 		return -ENOMEM;
 	}
+	http_places_listen(server);
 	evhttp_set_max_headers_size(server->http,
 				    (ev_ssize_t)limits->header_bytes);
 	evhttp_set_max_body_size(server->http, (ev_ssize_t)limits->body_bytes);

@@ -234,7 +234,7 @@ BROKEN = {  # what is written, and what the message has to have
     "another version": ("version: 2\nallow: [allowed.test]\n", "version"),
     "unknown key": ("version: 1\nallow: [allowed.test]\nalow: []\n", ":3:"),
     "unknown default": ("version: 1\ndefault: allow\n", ":2:"),
-    "not yet": ("version: 1\nsandbox: {}\n", "not in this version"),
+    "bad bounds": ("version: 1\nsandbox: {memory: lots}\n", ":2:"),
     "an anchor loop": ("version: 1\nallow: &a [*a]\n", ""),
     "NUL": ("version: 1\nallow: [\"allowed.test\\0.evil.test\"]\n", ":2:"),
     "binary": ("\0\1\2\3", ""),
