@@ -180,9 +180,10 @@ static void await_answer(int sock, const struct placed *placed)
 	struct pollfd answer = { .fd = sock, .events = POLLIN };
 
 	if (poll(&answer, 1, PATIENCE_MS) == 0) {
+		/* First: who reads this may hit the keys at once. */
+		command_uncatch(&placed->command);
 		log_warn("the daemon does not answer yet; an interrupt leaves "
 			 "without its word on the end");
-		command_uncatch(&placed->command);
 	}
 }
 

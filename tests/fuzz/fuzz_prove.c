@@ -14,9 +14,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct prove_sheet sheet;
 static struct prove_verdict verdict;
-static const struct prove_about about = { .what = "box",
-					  .log = "",
-					  .receipt = "" };
+static const struct prove_about about = {
+	.what = "box", .log = "", .receipt = "", .reported = ""
+};
 
 static void must(bool holds)
 {

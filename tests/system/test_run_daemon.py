@@ -276,26 +276,33 @@ def asks(pid):
     return state == "S" and any(x.startswith("socket:") for x in fds)
 
 
+@contextlib.contextmanager
+def stopped(daemon):
+    daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+
+
 def test_one_that_does_not_answer(case):
     """A stopped daemon holds nobody at a terminal, and leaves nothing."""
     with world(case) as w:
-        w.daemon.process.send_signal(signal.SIGSTOP)
-        p = w.start("true")
-        w.daemon.wait(lambda: asks(p.pid))
-        check(p.poll() is None)
-        p.send_signal(signal.SIGINT)
-        p.communicate(timeout=30)
-        check(p.returncode == -signal.SIGINT, p.returncode)
-        w.daemon.process.send_signal(signal.SIGCONT)
+        with stopped(w.daemon):
+            p = w.start("true")
+            w.daemon.wait(lambda: asks(p.pid))
+            check(p.poll() is None)
+            p.send_signal(signal.SIGINT)
+            p.communicate(timeout=30)
+            check(p.returncode == -signal.SIGINT, p.returncode)
         w.wait_none()
         p = w.start("sh", "-c", "echo up; exec sleep 1000")
         check(p.stdout.readline() == "up\n")
-        w.daemon.process.send_signal(signal.SIGSTOP)
-        p.send_signal(signal.SIGTERM)  # to the command
-        while "an interrupt leaves" not in p.stderr.readline():
-            check(p.poll() is None, p.returncode)
-        p.send_signal(signal.SIGINT)
-        check(p.wait(30) == -signal.SIGINT, p.returncode)
-        w.daemon.process.send_signal(signal.SIGCONT)
+        with stopped(w.daemon):
+            p.send_signal(signal.SIGTERM)  # to the command
+            while "an interrupt leaves" not in p.stderr.readline():
+                check(p.poll() is None, p.returncode)
+            p.send_signal(signal.SIGINT)
+            check(p.wait(30) == -signal.SIGINT, p.returncode)
         w.wait_none()
         p.communicate(timeout=60)  # the end was told all the same

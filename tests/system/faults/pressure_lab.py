@@ -162,6 +162,8 @@ class Pressure:
     def attack(self, name, code, processors=1, rounds=3, times=25, room=60000,
                enough=lambda: True):
         """@enough: how long it goes on after that."""
+        if self.case.sanitized:  # whose times say nothing
+            rounds, times = 1, 5
         before, seen = self.memory(), len(self.left())
         with self.running(self.wild, BURN % processors) as burn, \
                 self.running(self.wild, COMMON + code) as process:
@@ -193,7 +195,7 @@ class Pressure:
         check(not sent, (row, sent[:5]))
         check(self.case.sanitized or peak - before < room, row)
         check(self.case.sanitized or after - before < 20000, row)
-        check(min(ratios[:2]) <= 2, row)
+        check(self.case.sanitized or min(ratios[:2]) <= 2, row)
 
     def stop(self):
         self.probe.stdin.close()
