@@ -122,6 +122,8 @@ struct bomb {
 	size_t bytes;
 };
 
+static const struct bomb comments = { "", "# comment\n", "", (1 << 19) - 128 };
+
 static const struct bomb bombs[] = {
 	{ "version: 1\nallow:\n", "  - a.example\n", "", 10 << 20 },
 	{ "version: 1\nallow:\n", "  - a.example\n", "", (1 << 19) - 64 },
@@ -134,7 +136,6 @@ static const struct bomb bombs[] = {
 	{ "version: 1\nname: \"", "\\x41", "\"\n", (1 << 19) - 128 },
 	{ "version: 1\nname: |\n", "  a\n", "", (1 << 19) - 128 },
 	{ "version: 1\nname: ", "a ", "\n", (1 << 19) - 128 },
-	{ "", "# comment\n", "", (1 << 19) - 128 },
 	{ "", "\n", "", (1 << 19) - 64 },
 	{ "version: 1\n", "k: v\n", "", (1 << 19) - 128 },
 	{ "version: 1\nallow:\n- host: a.example\n  ports: [", "1,", "1]\n",
@@ -183,30 +184,39 @@ static double best_of_three(const char *path, struct policy_error *err,
 	return best;
 }
 
+static double try_bomb(const struct bomb *bomb, const char *path)
+{
+	struct policy_error err = { "" };
+	FILE *f = fopen(path, "we");
+	int ret = 0;
+	double took;
+
+	assert_non_null(f);
+	fputs(bomb->head, f);
+	repeat(f, bomb->text, bomb->bytes);
+	fputs(bomb->tail, f);
+	assert_int_equal(fclose(f), 0);
+	took = best_of_three(path, &err, &ret);
+	assert_true(ret == 0 || (ret == -EINVAL && *err.text));
+	return took;
+}
+
+/* 0.1 s; or, where somebody else has the other half of the processor, 40 times
+ * what as many bytes of comments take there. */
 static void test_bombs(void **state)
 {
 	char path[] = "/tmp/sallyport-bomb-XXXXXX";
 	int fd = mkstemp(path);
+	double took;
 
 	(void)state;
 	assert_true(fd >= 0);
 	close(fd);
 	for (size_t i = 0; i < ARRAY_SIZE(bombs); i++) {
-		const struct bomb *bomb = &bombs[i];
-		struct policy_error err = { "" };
-		FILE *f = fopen(path, "we");
-
-		assert_non_null(f);
-		fputs(bomb->head, f);
-		repeat(f, bomb->text, bomb->bytes);
-		fputs(bomb->tail, f);
-		assert_int_equal(fclose(f), 0);
-		int ret = 0;
-		double took = best_of_three(path, &err, &ret);
-		if (took > 0.1 * SLOWER)
-			fail_msg("number %zu took %.0f ms: %d %s", i,
-				 took * 1000, ret, err.text);
-		assert_true(ret == 0 || (ret == -EINVAL && *err.text));
+		took = try_bomb(&bombs[i], path);
+		if (took > 0.1 * SLOWER &&
+		    took > 40 * try_bomb(&comments, path))
+			fail_msg("number %zu took %.0f ms", i, took * 1000);
 	}
 	unlink(path);
 	if (peak_kib() > PEAK_KIB)
