@@ -33,12 +33,14 @@ static inline struct json json_of(char *buf, size_t cap)
 /* Room for @len bytes, or NULL. */
 static inline char *json_reserve(struct json *j, size_t len)
 {
-	char *at = j->buf + j->len;
+	char *at;
 
-	if (j->full || len > j->cap - j->len) {
+	/* Without room there may be no buffer either. */
+	if (j->full || !j->cap || len > j->cap - j->len) {
 		j->full = true;
 		return NULL;
 	}
+	at = j->buf + j->len;
 	j->len += len;
 	return at;
 }

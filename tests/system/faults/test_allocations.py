@@ -95,6 +95,9 @@ def test_reload(case):
     """A policy that there is no memory for is not in force, and the one before
     it is; the warden does not take its own want for somebody's deed."""
     for role, every in ("gate", 4), ("run", 16):
+        # The gate makes a thread, for which the sanitizer needs memory itself.
+        if case.sanitized and role == "gate":
+            continue
         with Witness(case, "reload-" + role) as witness:
             session = Session(case, Faulty(case, role))
             session.warm_up()

@@ -81,8 +81,13 @@ time.sleep(3600)
 REACH = r"""
 def one(word):
     host = b"last.%s.test" % word.encode()
-    got = say((GW, PORT), b"GET http://%s/index.html HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (host, host), 0, timeout=60)
-    print(word, "reached" if b"hello from the lab" in got else got[9:12].decode(), flush=True)
+    for _ in range(40):  # while what was before counts for its limits
+        got = say((GW, PORT), b"GET http://%s/index.html HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (host, host), 0, timeout=60)
+        if got: break
+        time.sleep(0.5)
+    end = "reached" if b"hello from the lab" in got else got[9:12].decode() or "nothing"
+    sys.stdout.write(word + " " + end + "\n")  # whole: others write, too
+    sys.stdout.flush()
 ts = [threading.Thread(target=one, args=(w,)) for w in sys.argv[1:]]
 [t.start() for t in ts]; [t.join() for t in ts]
 """

@@ -49,7 +49,7 @@ class Log:
     def of_port(self, port):
         """The verdicts on what came from this port of the sandbox."""
         return [r for r in self.read() if r["unmapped"]["event"] in VERDICTS
-                and r["src_endpoint"]["port"] == port]
+                and r.get("src_endpoint", {}).get("port") == port]
 
 
 class Box:
@@ -157,14 +157,14 @@ class Box:
     def closed(self, port):
         """How a flow ended."""
         return [r for r in self.log.read() if r["unmapped"]["event"] == "flow_close"
-                and r["src_endpoint"]["port"] == port]
+                and r.get("src_endpoint", {}).get("port") == port]
 
     def ended(self, port, reason, event="flow_dial"):
         """Waits for the one record that says that what the policy let in could
         not go on, for @reason; a question has a "dns_answer"."""
         def found():
             return [r for r in self.log.read() if r["unmapped"]["event"] == event
-                    and r["src_endpoint"]["port"] == port]
+                    and r.get("src_endpoint", {}).get("port") == port]
         self.world.wait(found, f"{event} of port {port}")
         equal([(r["status_code"], r["action_id"]) for r in found()], [(reason, 2)])
 
