@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sallyport guard` up and down: whatever dies or is changed meanwhile, and where it
 has to live."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -32,7 +33,7 @@ def processes(guard):
 
 def gate_of(guard):
     for pid in processes(guard)[1:]:
-        with open(f"/proc/{pid}/status") as f:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as f:
             if f"Uid:\t{GATE_UID}\t" in f.read():
                 return pid
     raise AssertionError("no gate")

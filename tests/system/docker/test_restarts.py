@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon or the engine goes away while containers run, and comes back; and
 what many of them leave behind."""
+import contextlib
 import os
 import signal
 
@@ -74,15 +75,20 @@ def test_keeper_killed(case):
 
 
 def command(pid):
-    with open(f"/proc/{pid}/cmdline") as f:
+    """What it is called as; "" of one that is over."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline") as f:
         return (f.read().split("\0") + ["", ""])[1]
+    return ""
 
 
 def children(pid):
+    """Of all its threads; of one that is over none."""
     found = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children") as f:
-            found += [int(child) for child in f.read().split()]
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), \
+                    open(f"/proc/{pid}/task/{task}/children") as f:
+                found += [int(child) for child in f.read().split()]
     return found
 
 
