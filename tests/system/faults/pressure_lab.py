@@ -39,8 +39,13 @@ for line in sys.stdin:
     print(flush=True)
 """
 
-BURN = "import os\nfor i in range(%d - 1):\n    if not os.fork(): break\n" \
-       "print('on', flush=True)\nwhile True: pass\n"
+BURN = """import os
+for i in range(%d - 1):
+    if not os.fork():
+        while True: pass
+os.write(1, b"on\\n")
+while True: pass
+"""
 
 # Servers in the internet that are no good, one a port.
 SERVERS = """
