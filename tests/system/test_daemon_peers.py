@@ -241,6 +241,6 @@ def test_held_bytes(case):
                     cut += 1
         with open(f"/proc/{d.process.pid}/status") as f:
             rss = [int(x.split()[1]) for x in f if x.startswith("VmRSS")][0]
-        check(cut >= 2 and rss < 200 << 10, (cut, rss))
+        check(cut >= 2 and (case.sanitized or rss < 200 << 10), (cut, rss))
         for s in held:
             s.close()
