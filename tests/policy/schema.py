@@ -8,6 +8,7 @@ import re
 import sys
 
 import policy_yaml
+import schema_sandbox
 from policy_yaml import TOP
 
 V = "version: 1\n"
@@ -34,26 +35,6 @@ dns: {}
 limits: {}
 ===
 dns: { answers: real, upstream: [system, 192.0.2.53, "192.0.2.53:5353", "2001:db8::53", "[2001:db8::53]:53"] }
-===
-sandbox: {}
-===
-sandbox: { fs: private, nest: false, rw: [], ro: [], hide: [], env: [] }
-===
-sandbox:
-  fs: host
-  nest: true
-  rw: [~/.cache, ./x, ../y, /srv/z, .]
-  ro: ["~"]
-  hide: [./a b]
-  env: [ANTHROPIC_API_KEY, _x1]
-  memory: 2G
-  pids: 200
-  cpus: 1.5
-  fsize: 1 GB
-  nofile: "64"
-  timeout: 30m
-===
-sandbox: { memory: 4194304, cpus: 2, fsize: 1, timeout: 30d }
 ===
 limits: { connections: "1", connections_per_second: 2, names: 3, names_per_wildcard: 4, dns_per_second: 5, upload: 1 GB, download: 12 }
 ===
@@ -185,48 +166,6 @@ extends: [7]
 inspect: true
 ===
 ceiling: {}
-===
-sandbox: []
-===
-sandbox: { disk: 1 }
-===
-sandbox: { fs: view }
-===
-sandbox: { nest: maybe }
-===
-sandbox: { rw: /srv }
-===
-sandbox: { rw: [""] }
-===
-sandbox: { hide: ["~root/x"] }
-===
-sandbox: { hide: [/srv/*.key] }
-===
-sandbox: { ro: [$HOME/x] }
-===
-sandbox: { env: [A=b] }
-===
-sandbox: { env: [1A] }
-===
-sandbox: { memory: 1 XB }
-===
-sandbox: { memory: 4194303 }
-===
-sandbox: { pids: 0 }
-===
-sandbox: { cpus: 0 }
-===
-sandbox: { cpus: "1.2345" }
-===
-sandbox: { cpus: 5000 }
-===
-sandbox: { fsize: 0 }
-===
-sandbox: { nofile: 1048577 }
-===
-sandbox: { timeout: 1w }
-===
-sandbox: { timeout: 2592001 }
 ===
 dns: []
 ===
@@ -515,9 +454,9 @@ def read(path):
         return file.read()
 
 
-def inline(text):
+def inline(*texts):
     return [V * ("version:" not in part) + part
-            for part in text.strip("\n").split("\n===\n")]
+            for text in texts for part in text.strip("\n").split("\n===\n")]
 
 
 def shipped():
@@ -567,11 +506,12 @@ def check_bad_files(check):
 def main():
     check = policy_yaml.validator()
     check_presets()
-    good = list(shipped()) + [(text, text) for text in inline(GOOD)]
+    good = list(shipped()) + [(text, text) for text in
+                              inline(GOOD, schema_sandbox.GOOD)]
     for name, text in good:
         for fault in policy_yaml.faults(check, text):
             fail(f"{name}: {fault}")
-    bad = inline(BAD)
+    bad = inline(BAD, schema_sandbox.BAD)
     for text in bad:
         if not policy_yaml.faults(check, text):
             fail(f"accepted: {text}")

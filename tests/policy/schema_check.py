@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 import schema
+import schema_sandbox
 
 BINARY = os.environ.get("SALLYPORT_BINARY", schema.TOP + "/build/sallyport")
 BESIDE = {"base.yaml": schema.V, "base.yml": schema.V, "team/base": schema.V,
@@ -29,7 +30,8 @@ def loads(folder, text):
 
 
 def main():
-    good, bad = schema.inline(schema.GOOD), schema.inline(schema.BAD)
+    good = schema.inline(schema.GOOD, schema_sandbox.GOOD)
+    bad = schema.inline(schema.BAD, schema_sandbox.BAD)
     with tempfile.TemporaryDirectory() as folder:
         for name, text in BESIDE.items():
             for below in ("", "in"):
