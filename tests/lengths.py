@@ -26,7 +26,6 @@ EXCEPTIONS = {
     "tests/policy/test_language.c:test_http": 117,
     "tests/policy/test_language_observe.c:test_observe": 79,
     "tests/proxy/test_http_response.c:test_path": 65,
-    "tests/proxy/world.h": 553,
     "tests/system/test_attacks_budget.py:test_reload_storm": 108,
     "tests/system/test_attacks_net.py:test_http_smuggling": 86,
     "tests/system/test_attacks_policy.py:test_what_is_matched_is_what_is_sent": 95,

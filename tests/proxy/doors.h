@@ -15,7 +15,7 @@
 /* clang-format on */
 
 #include "tests/proxy/hello.h"
-#include "tests/proxy/world.h"
+#include "tests/proxy/world_origin.h"
 
 /* The clear end of @w's client for ok.test:@port by @door. */
 static inline int enter(struct world *w, enum door door, uint16_t port)

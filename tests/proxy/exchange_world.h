@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "proxy/exchange.h"
-#include "world.h"
+#include "tests/proxy/world_origin.h"
 
 struct place { /* where an exchange runs */
 	struct world *w;

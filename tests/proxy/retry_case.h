@@ -15,7 +15,7 @@
 /* clang-format on */
 
 #include "tests/proxy/tls_peer.h"
-#include "tests/proxy/world.h"
+#include "tests/proxy/world_origin.h"
 
 #define NAME "ok.test"
 enum way { TRANSPARENT_443, TRANSPARENT_8443, BY_CONNECT, BY_SOCKS, WAYS };

@@ -14,7 +14,7 @@
 /* clang-format on */
 
 #include "tests/proxy/hello.h"
-#include "tests/proxy/world.h"
+#include "tests/proxy/world_origin.h"
 
 #define YES	      "HTTP/1.1 200 Connection established\r\n\r\n"
 #define SOCKS_OK_TEST "\x05\x01\x00\x03\x07ok.test\x20\xfb"

@@ -12,7 +12,7 @@
 /* clang-format on */
 
 #include "proxy/forward.h"
-#include "tests/proxy/world.h"
+#include "tests/proxy/world_origin.h"
 
 #define OUTSIDE_PORT 18080
 #define INSIDE_PORT  3000

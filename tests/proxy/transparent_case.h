@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 
 #include "tests/proxy/hello.h"
-#include "tests/proxy/world.h"
+#include "tests/proxy/world_origin.h"
 
 static inline struct world *transparent_world(const char *ip, uint16_t port,
 					      uint16_t origin_port)
