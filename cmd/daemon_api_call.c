@@ -61,12 +61,14 @@ bool api_is_read(struct api_call *call, int err,
 	return false;
 }
 
-/* It may have gone meanwhile, and another one have come. */
-struct daemon_sandbox *api_find_again(struct api_call *call)
+struct daemon_sandbox *api_read_on(struct api_call *call, int err,
+				   const struct request_error *why)
 {
-	struct daemon_sandbox *sandbox =
-		api_find(call->daemon, call->http, call->name, call->any);
+	struct daemon_sandbox *sandbox;
 
+	if (!api_is_read(call, err, why))
+		return NULL;
+	sandbox = api_find(call->daemon, call->http, call->name, call->any);
 	if (!sandbox) {
 		api_error(call->http, 404, "there is no such sandbox", "");
 		api_call_free(call);

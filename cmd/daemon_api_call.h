@@ -37,9 +37,10 @@ void api_refuse(struct api_call *call, int err, const char *why);
 bool api_is_read(struct api_call *call, int err,
 		 const struct request_error *why);
 
-/* Whom @call is about: it may have gone meanwhile, and another one have come.
- * NULL: that is answered, and @call freed. */
-struct daemon_sandbox *api_find_again(struct api_call *call);
+/* The same, and whom @call is about: it may have gone meanwhile, and another
+ * one have come. NULL: that is answered, and @call freed. */
+struct daemon_sandbox *api_read_on(struct api_call *call, int err,
+				   const struct request_error *why);
 
 /* A daemon_done of what changes a sandbox: answers with what it is now. */
 void api_on_changed(void *arg, struct daemon_sandbox *sandbox, int err,

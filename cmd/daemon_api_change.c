@@ -105,10 +105,10 @@ static void forward_all(struct api_call *call, struct daemon_sandbox *sandbox)
 static void publish(void *arg, struct request *request, int err,
 		    const struct request_error *why)
 {
-	struct daemon_sandbox *sandbox;
 	struct api_call *call = arg;
+	struct daemon_sandbox *sandbox = api_read_on(call, err, why);
 
-	if (!api_is_read(call, err, why) || !(sandbox = api_find_again(call)))
+	if (!sandbox)
 		return;
 	err = listen_all(call, request);
 	if (err)
@@ -168,11 +168,11 @@ static int choose(struct api_call *call, struct request *request,
 static void change_policy(void *arg, struct request *request, int err,
 			  const struct request_error *why)
 {
-	struct daemon_sandbox *sandbox;
-	const struct bundle *bundle;
 	struct api_call *call = arg;
+	struct daemon_sandbox *sandbox = api_read_on(call, err, why);
+	const struct bundle *bundle;
 
-	if (!api_is_read(call, err, why) || !(sandbox = api_find_again(call)))
+	if (!sandbox)
 		return;
 	err = choose(call, request, "", &bundle);
 	if (!err)

@@ -52,12 +52,9 @@ void api_remove(struct daemon *daemon, struct http_request *http,
 static void end_as(void *arg, struct request *request, int err,
 		   const struct request_error *why)
 {
-	struct daemon_sandbox *sandbox;
 	struct api_call *call = arg;
+	struct daemon_sandbox *sandbox = api_read_on(call, err, why);
 
-	if (!api_is_read(call, err, why))
-		return;
-	sandbox = api_find_again(call);
 	if (!sandbox)
 		return;
 	sandbox->status = request->status;
@@ -78,12 +75,9 @@ void api_end(struct daemon *daemon, struct http_request *http,
 static void exec_in(void *arg, struct request *request, int err,
 		    const struct request_error *why)
 {
-	struct daemon_sandbox *sandbox;
 	struct api_call *call = arg;
+	struct daemon_sandbox *sandbox = api_read_on(call, err, why);
 
-	if (!api_is_read(call, err, why))
-		return;
-	sandbox = api_find_again(call);
 	if (!sandbox)
 		return;
 	err = daemon_exec(sandbox, http_request_peer(call->http)->uid,
@@ -107,12 +101,9 @@ void api_exec(struct daemon *daemon, struct http_request *http,
 static void report(void *arg, struct request *request, int err,
 		   const struct request_error *why)
 {
-	struct daemon_sandbox *sandbox;
 	struct api_call *call = arg;
+	struct daemon_sandbox *sandbox = api_read_on(call, err, why);
 
-	if (!api_is_read(call, err, why))
-		return;
-	sandbox = api_find_again(call);
 	if (!sandbox)
 		return;
 	if (!prove_report_known(&request->attacks)) {
