@@ -325,16 +325,22 @@ static void test_never(void **state)
 	docker_watch_free(NULL);
 	count_fds(&after);
 	assert_int_equal(before, after);
-	double began = exact_ms();
-	(void)watch(w);
-	assert_int_equal(event_base_dispatch(w->base), 0);
-	assert_int_equal(w->calls, 1);
-	assert_int_equal(w->err, -ETIMEDOUT);
-	assert_int_equal(w->fd, -1);
-	assert_non_null(strstr(w->why, w->path));
-	double took = exact_ms() - began;
-	assert_true(took > DOCKER_WATCH_S * 1e3 - 1);
-	assert_true(took < DOCKER_WATCH_S * 1e3 + 20000);
+	double took = 1e9;
+	/* What the machine does beside it only ever adds. */
+	for (int i = 0; i < 3 && took >= DOCKER_WATCH_S * 1e3 + 2000; i++) {
+		double began = exact_ms();
+
+		w->calls = 0;
+		(void)watch(w);
+		assert_int_equal(event_base_dispatch(w->base), 0);
+		took = exact_ms() - began;
+		assert_int_equal(w->calls, 1);
+		assert_int_equal(w->err, -ETIMEDOUT);
+		assert_int_equal(w->fd, -1);
+		assert_non_null(strstr(w->why, w->path));
+		assert_true(took > DOCKER_WATCH_S * 1e3 - 1);
+	}
+	assert_true(took < DOCKER_WATCH_S * 1e3 + 2000);
 	count_fds(&after);
 	assert_int_equal(before, after);
 }

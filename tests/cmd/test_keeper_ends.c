@@ -4,6 +4,8 @@
  */
 #include "tests/cmd/keeper_case.h"
 
+#include "base/clock.h"
+
 /* --- one keeper after the other ------------------------------------------ */
 
 static void test_file(void **state)
@@ -34,26 +36,38 @@ static bool gone(pid_t pid)
 	return !file || fscanf(file, "%*d %*s %c", &state) != 1 || state == 'Z';
 }
 
-/* Within two seconds nobody and nothing is left. */
-static void assert_nothing_left(const struct netns *ns, const pid_t *pid,
-				size_t n)
+/* Until nobody and nothing is left, in ms. */
+static int64_t await_nothing_left(const struct netns *ns, const pid_t *pid,
+				  size_t n)
 {
-	struct timespec from, now, step = { .tv_nsec = 5000000 };
+	const struct timespec step = { .tv_nsec = 5000000 };
+	const int64_t from = now_ms();
+	int64_t took = 0;
 	uint32_t index;
 	size_t left;
 
-	clock_gettime(CLOCK_MONOTONIC, &from);
-	do {
+	for (;;) {
 		left = link_index(ns->route, "eth0", &index) != -ENODEV;
 		for (size_t i = 0; i < n; i++)
 			left += !gone(pid[i]);
+		took = now_ms() - from;
+		if (!left)
+			return took;
+		assert_true(took < 60000);
 		nanosleep(&step, NULL);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (left &&
-		 (now.tv_sec - from.tv_sec) * 1000 +
-				 (now.tv_nsec - from.tv_nsec) / 1000000 <
-			 20000);
-	assert_int_equal(left, 0);
+	}
+}
+
+/* Within two seconds. What the machine does beside it only ever adds: it may
+ * be tried again. */
+static void assert_soon(int64_t (*once)(const char *name))
+{
+	static const char *const names[] = { "first", "second", "third" };
+	int64_t took = INT64_MAX;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && took >= 2000; i++)
+		took = once(names[i]);
+	assert_true(took < 2000);
 }
 
 /* The daemon's end: an orderly one, and then another keeper. */
@@ -91,7 +105,7 @@ static void test_end_of_daemon(void **state)
 }
 
 /* kill -9 of the daemon, which is a process of its own here. */
-static void test_killed_daemon(void **state)
+static int64_t killed_daemon(const char *name)
 {
 	AUTO_FD int leases = leases_new();
 	int pipes[2], status;
@@ -99,12 +113,14 @@ static void test_killed_daemon(void **state)
 	pid_t daemon, pid[3];
 	struct rig rig;
 	struct ip ip;
+	char log[32];
+	int64_t took;
 
-	(void)state;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	assert_int_equal(netns_create(&ns, NULL, NULL, NULL, NULL), 0);
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	rig_start(&rig, "killed");
+	snprintf(log, sizeof(log), "killed-%s", name);
+	rig_start(&rig, log);
 	daemon = fork();
 	if (daemon == 0) {
 		rig_spawn(&rig, ALLOWS("good.example"), leases, ns.fd);
@@ -121,7 +137,7 @@ static void test_killed_daemon(void **state)
 	assert_int_equal(ask(ns.fd, &usual, "good.example", &ip), 0);
 	assert_int_equal(kill(daemon, SIGKILL), 0);
 	assert_int_equal(waitpid(daemon, &status, 0), daemon);
-	assert_nothing_left(&ns, pid, 3);
+	took = await_nothing_left(&ns, pid, 3);
 	waitpid(pid[0], &status, 0);
 	assert_int_equal(ask(ns.fd, &usual, "good.example", &ip), -1);
 	has(&rig, "the daemon is gone");
@@ -131,20 +147,29 @@ static void test_killed_daemon(void **state)
 	assert_int_equal(ask(ns.fd, &usual, "good.example", &ip), 0);
 	assert_int_equal(rig_end(&rig).whole, 1);
 	netns_close(&ns);
+	return took;
+}
+
+static void test_killed_daemon(void **state)
+{
+	(void)state;
+	assert_soon(killed_daemon);
 }
 
 /* The keeper itself: nobody writes the end of its log, but it is no way out. */
-static void test_killed_keeper(void **state)
+static int64_t killed_keeper(const char *name)
 {
 	AUTO_FD int leases = leases_new();
 	struct netns ns;
 	pid_t pid[3];
 	struct rig rig;
 	struct ip ip;
+	char log[32];
+	int64_t took;
 
-	(void)state;
 	assert_int_equal(netns_create(&ns, NULL, NULL, NULL, NULL), 0);
-	rig_start(&rig, "keeper");
+	snprintf(log, sizeof(log), "keeper-%s", name);
+	rig_start(&rig, log);
 	rig_spawn(&rig, ALLOWS("good.example"), leases, ns.fd);
 	rig_ready(&rig);
 	pid[0] = rig.keeper.pid;
@@ -158,8 +183,15 @@ static void test_killed_keeper(void **state)
 	assert_int_equal(ask(ns.fd, &usual, "good.example", &ip), 0);
 	assert_true(gone(pid[1]) && gone(pid[2]));
 	assert_int_equal(rig_end(&next).whole, 1);
-	assert_nothing_left(&ns, pid, 3);
+	took = await_nothing_left(&ns, pid, 3);
 	netns_close(&ns);
+	return took;
+}
+
+static void test_killed_keeper(void **state)
+{
+	(void)state;
+	assert_soon(killed_keeper);
 }
 
 /* A keeper is this program, executed again, and so are its children. */

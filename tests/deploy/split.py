@@ -272,7 +272,7 @@ def life(machine):
         pid in descendants(builder) for pid in keepers), keepers)
     machine.kill()
     machine.builders.pop(0).wait(60)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 5
     while time.monotonic() < end and not all(map(is_over, keepers)):
         time.sleep(0.05)
     check("a killed daemon takes its builder and keepers along", all(
@@ -326,7 +326,16 @@ def say(machine, data, fds=()):
 
 def slow_owner(machine):
     """A user who stops whatever has his namespace, as soon as it is his: no
-    other request waits for him."""
+    other request waits for him. What the machine does beside it only ever
+    adds."""
+    worst = 1
+    for _ in range(3):
+        if worst >= 1:
+            worst = slowest_request(machine)
+    check("the builder: nobody waits for a slow owner", worst < 1, worst)
+
+
+def slowest_request(machine):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.settimeout(30)
         s.connect(machine.path)
@@ -344,7 +353,6 @@ def slow_owner(machine):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGSTOP)
             made.append(maker)
-        check("the builder: nobody waits for a slow owner", worst < 20, worst)
         for i, maker in enumerate(made):
             with maker:
                 said, given, _, _ = socket.recv_fds(maker, 4, 1)
@@ -354,6 +362,7 @@ def slow_owner(machine):
                       (said == bytes(4)) == bool(given), said)
             s.send(request(3, b"slow%d" % i))
             check("the builder: and dropped", s.recv(4096)[:4] == bytes(4))
+    return worst
 
 
 def nonsense(machine):

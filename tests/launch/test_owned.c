@@ -171,16 +171,13 @@ static _Noreturn void stop_children(pid_t parent)
 	}
 }
 
-/* From its user namespace on he may stop who makes it: others are served by who
- * waits for that. */
-static void test_stopped(void **state)
+/* How long the longest wait for one was, in ms. */
+static int64_t wait_for_stopped(void)
 {
-	const unsigned before = open_fds();
 	const pid_t parent = getpid(), owner = fork();
 	unsigned stopped = 0, other = 0;
 	int64_t longest = 0;
 
-	(void)state;
 	if (owner == 0)
 		stop_children(parent);
 	assert_true(owner > 0);
@@ -202,8 +199,21 @@ static void test_stopped(void **state)
 	assert_int_equal(waitpid(owner, NULL, 0), owner);
 	assert_true(stopped > 0);
 	assert_int_equal(other, 0);
-	/* He is not waited for until the end, which are 5 s. */
-	assert_true(longest < 4500);
+	return longest;
+}
+
+/* From its user namespace on he may stop who makes it: others are served by who
+ * waits for that. */
+static void test_stopped(void **state)
+{
+	const unsigned before = open_fds();
+	int64_t longest = INT64_MAX;
+
+	(void)state;
+	/* What the machine does beside it only ever adds. */
+	for (int i = 0; i < 3 && longest >= 2000; i++)
+		longest = wait_for_stopped();
+	assert_true(longest < 2000);
 	assert_int_equal(open_fds(), before);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }

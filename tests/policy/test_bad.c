@@ -122,8 +122,6 @@ struct bomb {
 	size_t bytes;
 };
 
-static const struct bomb comments = { "", "# comment\n", "", (1 << 19) - 128 };
-
 static const struct bomb bombs[] = {
 	{ "version: 1\nallow:\n", "  - a.example\n", "", 10 << 20 },
 	{ "version: 1\nallow:\n", "  - a.example\n", "", (1 << 19) - 64 },
@@ -136,6 +134,7 @@ static const struct bomb bombs[] = {
 	{ "version: 1\nname: \"", "\\x41", "\"\n", (1 << 19) - 128 },
 	{ "version: 1\nname: |\n", "  a\n", "", (1 << 19) - 128 },
 	{ "version: 1\nname: ", "a ", "\n", (1 << 19) - 128 },
+	{ "", "# comment\n", "", (1 << 19) - 128 },
 	{ "", "\n", "", (1 << 19) - 64 },
 	{ "version: 1\n", "k: v\n", "", (1 << 19) - 128 },
 	{ "version: 1\nallow:\n- host: a.example\n  ports: [", "1,", "1]\n",
@@ -168,12 +167,15 @@ const char *__asan_default_options(void)
 
 #define PEAK_KIB (64 * 1024)
 
-static double best_of_three(const char *path, struct policy_error *err,
-			    int *ret)
+#define SECONDS (0.1 * SLOWER)
+
+/* Who has the other half of the processor only ever adds: the best of many is
+ * what it takes. */
+static double best_of_many(const char *path, struct policy_error *err, int *ret)
 {
 	double best = 1e9;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3 || (i < 30 && best > SECONDS); i++) {
 		double before = seconds(), took;
 
 		*ret = build(path, err);
@@ -196,13 +198,11 @@ static double try_bomb(const struct bomb *bomb, const char *path)
 	repeat(f, bomb->text, bomb->bytes);
 	fputs(bomb->tail, f);
 	assert_int_equal(fclose(f), 0);
-	took = best_of_three(path, &err, &ret);
+	took = best_of_many(path, &err, &ret);
 	assert_true(ret == 0 || (ret == -EINVAL && *err.text));
 	return took;
 }
 
-/* 0.1 s; or, where somebody else has the other half of the processor, 40 times
- * what as many bytes of comments take there. */
 static void test_bombs(void **state)
 {
 	char path[] = "/tmp/sallyport-bomb-XXXXXX";
@@ -214,8 +214,7 @@ static void test_bombs(void **state)
 	close(fd);
 	for (size_t i = 0; i < ARRAY_SIZE(bombs); i++) {
 		took = try_bomb(&bombs[i], path);
-		if (took > 0.1 * SLOWER &&
-		    took > 40 * try_bomb(&comments, path))
+		if (took > SECONDS)
 			fail_msg("number %zu took %.0f ms", i, took * 1000);
 	}
 	unlink(path);

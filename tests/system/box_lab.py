@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from harness import check, Run
+from harness import check, Run, within
 
 GROUND = "/srv"
 
@@ -107,13 +107,15 @@ def marked(mark):
     return found
 
 
-def gone(mark, seconds=20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not marked(mark):
-            return []
+def gone(mark, but=lambda pid: False, seconds=3):
+    """Who is left in the end, @but for some; whoever asks is @prompt."""
+    began = time.monotonic()
+    while left := [pid for pid in marked(mark) if not but(pid)]:
+        if time.monotonic() - began > 30:
+            return left
         time.sleep(0.02)
-    return marked(mark)
+    within(seconds, time.monotonic() - began, "they ended too late")
+    return []
 
 
 def words(pid):
@@ -130,8 +132,9 @@ def tool(pid):
 
 
 def ended(mark):
-    """The command lines of those that are left, which are then killed."""
-    left = [pid for pid in gone(mark) if not tool(pid)]
+    """The command lines of those that are left, which are then killed: see
+    gone()."""
+    left = gone(mark, tool)
     said = []
     for pid in left:
         said.append(f"{pid}: " + " ".join(words(pid)))

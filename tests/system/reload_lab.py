@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 
-from harness import check, so_far
+from harness import check, so_far, within
 
 # Does what the test says, line by line, inside the sandbox.
 DRIVER = r"""
@@ -145,6 +145,12 @@ class Session:
 
     def gate(self):
         return self.case.child(self.process, "gate")
+
+    def cut(self, name, seconds=2):
+        """It is over: a test of that is @prompt."""
+        took = self.do("end", name, 20)
+        check(took != "False", f"{name} goes on")
+        within(seconds, float(took), name)
 
     def until(self, condition, seconds=30):
         end = time.monotonic() + seconds

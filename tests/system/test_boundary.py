@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-from harness import check, descendants, silent
+from harness import check, descendants, prompt, silent, within
 
 # Tries everything, for ever; prints a line when something got out.
 PROBER = """
@@ -167,6 +167,7 @@ def test_host_firewall_flushed(case):
     silent(case)
 
 
+@prompt
 def test_warden_killed(case):
     """Nobody is left, and nothing gets out."""
     process, _ = case.start("python3", "-c", PROBER.format(seconds=30))
@@ -175,11 +176,13 @@ def test_warden_killed(case):
     # As the user, `setpriv` has become sallyport: the pid is the warden's.
     process.kill()
     process.communicate(timeout=60)
-    end = time.monotonic() + 30
-    while time.monotonic() < end and any(alive(pid) for pid in below):
+    began = time.monotonic()
+    while time.monotonic() < began + 30 and any(alive(pid) for pid in below):
         time.sleep(0.05)
+    took = time.monotonic() - began
     check(not any(alive(pid) for pid in below), below)
     silent(case)
+    within(5, took)
 
 
 def alive(pid):

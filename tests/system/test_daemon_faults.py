@@ -12,7 +12,7 @@ import time
 
 from daemon_lab import (Daemon, daemon, fetch, keepers, left, policy, reaches,
                         resolve, user)
-from harness import check, descendants
+from harness import check, descendants, prompt, within
 
 
 # --- what comes back --------------------------------------------------------
@@ -28,10 +28,11 @@ def killed(case, sig):
                                  "600"])
         try:
             d.stop(sig)
-            end = time.monotonic() + 30
+            began = time.monotonic()
             while any(os.path.exists(f"/proc/{p}") for p in keepers) and \
-                    time.monotonic() < end:
+                    time.monotonic() < began + 30:
                 time.sleep(0.05)
+            took = time.monotonic() - began
             check(not any(os.path.exists(f"/proc/{p}") for p in keepers))
             # Away: nothing.
             check(not fetch(s, "allowed.test") and not resolve(s, "allowed.test"))
@@ -46,6 +47,7 @@ def killed(case, sig):
         finally:
             runs.kill()
             runs.wait()
+    within(5, took, "its keepers")
 
 
 def test_killed_daemon(case):
@@ -146,6 +148,7 @@ def test_fifty_cycles(case):
         d.wait(lambda: left(d) == before)
 
 
+@prompt
 def test_many_at_once(case):
     """Sixty asked for at once are a queue, and whoever asks meanwhile is
     answered; after a kill all of them come back."""
@@ -177,8 +180,7 @@ def test_many_at_once(case):
             check(reaches(s, "allowed.test"), d.err())
         print(f"        {n} made in {made:.2f} s, back after a kill in "
               f"{back:.2f} s; the slowest other answer {slowest * 1000:.0f} ms")
-        # Who asks does not wait for those who asked for much.
-        check(slowest < max(2, made / 3), (slowest, made))
+    within(5 if case.sanitized else 2, slowest)
 
 
 # --- systemd ----------------------------------------------------------------
@@ -245,6 +247,7 @@ def test_systemd(case):
 # --- what does not move -----------------------------------------------------
 
 
+@prompt
 def test_stuck_keeper(case):
     """One that stands still holds up nobody, and is killed in the end."""
     with daemon(case) as d:
@@ -253,12 +256,14 @@ def test_stuck_keeper(case):
         began = time.monotonic()
         d.create("other", "allowed.test")
         check(fetch(d.one("other"), "allowed.test"))
-        check(time.monotonic() - began < 25, "it waited for the other one")
+        other = time.monotonic() - began
         answer = d.remove("stuck")
         took = time.monotonic() - began
-        check(took < 60 and "receipt" not in answer, (took, answer))
+        check("receipt" not in answer, (took, answer))
         check(not os.path.exists(s["netns"]))
         check(fetch(d.one("other"), "allowed.test"))
+    within(10, other, "it waited for the other one")
+    within(45, took)
 
 
 # Holds a process of a sandbox as a debugger does: it does not die when killed.
@@ -272,6 +277,7 @@ time.sleep(600)
 """
 
 
+@prompt
 def test_process_that_does_not_die(case):
     """It holds up its own sandbox for a while, and nobody else."""
     with daemon(case) as d:
@@ -292,8 +298,7 @@ def test_process_that_does_not_die(case):
             began = time.monotonic()
             for _ in range(20):
                 check(d.ask("GET", "/healthz")[0] == 200)
-            check(not answers or time.monotonic() - began < 1,
-                  "the daemon waited for it")
+            took = time.monotonic() - began
             ends.join(60)
             check(answers and not os.path.exists(s["netns"]), d.err())
             check("does not die" in d.err(), d.err())
@@ -301,3 +306,4 @@ def test_process_that_does_not_die(case):
             holder.kill()
             holder.wait()
             victim.wait()
+    within(1, took, "the daemon waited for it")

@@ -4,13 +4,14 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
 import time
 
 from daemon_lab import Connection, daemon, keepers, policy, user
-from harness import check, USER
+from harness import check, prompt, USER, within
 
 
 # --- what comes back --------------------------------------------------------
@@ -207,25 +208,32 @@ def test_hostile_peers(case):
         check(d.process.poll() is None)
 
 
+@prompt
 def test_slow_peer(case):
     """A byte now and then keeps nothing open: there are 30 s a request."""
     with daemon(case) as d:
         s = raw(d, b"GET /healthz HTTP/1.1\r\nX: ", 60)
         began = time.monotonic()
         closed = False
-        while time.monotonic() - began < 45 and not closed:
-            time.sleep(1)
+        while time.monotonic() - began < 60 and not closed:
             try:
-                s.sendall(b"a")
+                # It may say why, before it ends.
+                if select.select([s], [], [], 1)[0]:
+                    closed = s.recv(4096) == b""
+                else:
+                    s.sendall(b"a")
             except OSError:
                 closed = True
         took = time.monotonic() - began
-        check(closed and 25 < took < 45, took)
+        check(closed and 25 < took, took)
+    within(36, took)
 
 
 def test_held_bytes(case):
     """What one user may make us hold is limited in all, not for each."""
-    with daemon(case) as d:
+    # What a sanitizer keeps of what is freed is not held.
+    freed = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
+    with daemon(case, env={"ASAN_OPTIONS": freed}) as d:
         head = (b"POST /v1/sandboxes HTTP/1.1\r\nHost: x\r\n"
                 b"Content-Length: 80000000\r\n\r\n")
         block = b" " * (1 << 20)
@@ -241,6 +249,6 @@ def test_held_bytes(case):
                     cut += 1
         with open(f"/proc/{d.process.pid}/status") as f:
             rss = [int(x.split()[1]) for x in f if x.startswith("VmRSS")][0]
-        check(cut >= 2 and (case.sanitized or rss < 200 << 10), (cut, rss))
+        check(cut >= 2 and rss < 200 << 10, (cut, rss))
         for s in held:
             s.close()

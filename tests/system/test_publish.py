@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 
-from harness import check
+from harness import check, prompt, within
 from lab import GOOD
 
 # A hash of what is sent, and as many bytes as asked for.
@@ -118,15 +118,19 @@ def test_many(case):
     check(len(published(log, "flow_close")) == 1800)
 
 
+@prompt
 def test_loopback_inside_is_its_own(case):
     with served(case, at="127.0.0.1") as (_, log, port):
+        began = time.monotonic()
         try:
             ask(port)
             check(False)
         except ConnectionResetError:
             pass
+        took = time.monotonic() - began
     dials = published(log, "flow_dial")
     check([r["status_code"] for r in dials] == ["connect_failed"], dials)
+    within(5, took)
 
 
 def test_only_where_it_says(case):

@@ -44,15 +44,21 @@ def sockets(pid):
                if os.path.lexists(f"/proc/{pid}/fd/{fd}"))
 
 
+# An engine looks whether it is there and adds it: for two networks at a time it
+# may do so twice.
+JUMP = "-A FORWARD -j DOCKER-USER"
+
+
+def once(one, lines):
+    return [x for i, x in enumerate(lines) if x != one or x not in lines[:i]]
+
+
 def state(case):
     daemon = case.daemon.process.pid
-    # Each once: an engine looks whether its jump to DOCKER-USER is there and
-    # adds it, and for two networks at a time it may do so twice.
-    rules = sum(len(set(subprocess.run(
-        [tool, "-S"], text=True, check=True,
-        capture_output=True).stdout.splitlines()))
-        for tool in ("iptables", "ip6tables"))
-    return {**leftovers(), "rules": rules, "fds": fds(daemon) - sockets(daemon),
+    rules = [line for tool in ("iptables", "ip6tables") for line in once(
+        JUMP, subprocess.run([tool, "-S"], text=True, check=True,
+                             capture_output=True).stdout.splitlines())]
+    return {**leftovers(), "rules": len(rules), "fds": fds(daemon) - sockets(daemon),
             "children": len(children(daemon)),
             "sandboxes": len(case.daemon.sandboxes()),
             "state": sorted(os.listdir("/var/lib/sallyport/docker"))}
