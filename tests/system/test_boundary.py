@@ -378,8 +378,8 @@ def traced(pid):
     return True
 
 
-def test_download_is_spliced(case):
-    """1 GiB by CONNECT: the payload never enters our process."""
+def download(case):
+    """1 GiB by CONNECT: bytes that were spliced, and that were copied."""
     process, log = case.start("sh", "-c", "echo up; read go; curl -s "
                               "https://allowed.test/big | wc -c",
                             stdin=subprocess.PIPE)
@@ -408,5 +408,16 @@ def test_download_is_spliced(case):
                     if r.get("unmapped", {}).get("event") == "flow_progress"]
     check(len(progress) >= 50, len(progress))
     print(f"        spliced {spliced >> 20} MiB, copied {copied >> 10} KiB")
-    # What comes first of a burst is copied: twice counted, as spliced bytes are.
-    check(copied < 8 << 20 and spliced + copied >= 2 << 30, (spliced, copied))
+    return spliced, copied
+
+
+def test_download_is_spliced(case):
+    """The payload never enters our process, in and out."""
+    # What begins a burst is copied: who has the processors beside us makes more
+    # of them.
+    for _ in range(3):
+        spliced, copied = download(case)
+        check(copied < 8 << 20, copied)
+        if spliced >= 2 << 30:
+            return
+    check(False, (spliced, copied))
