@@ -34,6 +34,7 @@ struct daemon {
 	int lock, state_dir, signals;
 	struct daemon_sandbox *first, **last;
 	size_t count, starting; /* keepers that are not ready */
+	uint64_t turn;		/* that came last: see turn.h */
 	struct event *kick;	/* somebody wants to start, or is over */
 	struct event *stats;	/* the next one is asked for its counts */
 	struct daemon_sandbox *asked;
@@ -74,6 +75,7 @@ struct box {
 	time_t crash[DAEMON_CRASHES_MAX];
 	int err;       /* of its start */
 	bool queued;   /* wants a keeper */
+	uint64_t turn; /* when .queued: see turn.h */
 	bool starting; /* has one that is not ready */
 	bool served;   /* was ready, in this life or an earlier one */
 	bool removing;
@@ -124,6 +126,10 @@ void box_start_failed(struct box *box, int err, const char *why);
 void box_prepared(struct box *box, int err, const char *why);
 
 /* --- daemon_make.c */
+/* It wants a keeper, and a namespace if it has none. */
+void box_queue(struct box *box);
+/* The next one whose namespace is to be made; NULL: none, or too many are. */
+struct box *daemon_next_namespace(const struct daemon *daemon);
 /* Starts to make those that are missing, a few at a time. */
 void daemon_make_namespaces(struct daemon *daemon);
 bool box_lacks_namespace(const struct box *box);

@@ -16,9 +16,12 @@
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
 #include "cmd/rights.h"
+#include "cmd/turn.h"
 
 #define MAKING_MAX	8
 #define MAKING_USER_MAX 2
+
+_Static_assert(MAKING_MAX <= TURN_PLACES_MAX, "all are counted");
 
 bool box_lacks_namespace(const struct box *box)
 {
@@ -75,37 +78,55 @@ static int make(struct box *box)
 	return -ENOMEM;
 }
 
-/* How many of @uid's are among the @n. */
-static size_t count(const uid_t *uids, size_t n, uid_t uid)
+/* Behind those of its user that wait already. */
+void box_queue(struct box *box)
 {
-	size_t ret = 0;
+	struct daemon *daemon = box->daemon;
 
-	for (size_t i = 0; i < n; i++)
-		ret += uids[i] == uid;
+	box->turn = daemon->turn + 1;
+	for (struct daemon_sandbox *s = daemon->first; s; s = s->next) {
+		const struct box *other = box_of(s);
+
+		if (other != box && (other->queued || other->starting) &&
+		    s->spec.uid == box->sandbox.spec.uid &&
+		    other->turn >= box->turn)
+			box->turn = other->turn + 1;
+	}
+	box->queued = true;
+}
+
+struct box *daemon_next_namespace(const struct daemon *daemon)
+{
+	struct turn_choice choice = turn_choice();
+	struct box *ret = NULL;
+
+	for (struct daemon_sandbox *s = daemon->first; s; s = s->next)
+		if (box_is_making(box_of(s)))
+			turn_busy(&choice, s->spec.uid);
+	if (choice.n >= MAKING_MAX)
+		return NULL;
+	for (struct daemon_sandbox *s = daemon->first; s; s = s->next) {
+		struct box *box = box_of(s);
+
+		if (box->queued && !box->removing && !box_is_making(box) &&
+		    box_lacks_namespace(box) &&
+		    turn_own(&choice, s->spec.uid) < MAKING_USER_MAX &&
+		    turn_is_next(&choice, s->spec.uid, box->turn))
+			ret = box;
+	}
 	return ret;
 }
 
 void daemon_make_namespaces(struct daemon *daemon)
 {
-	uid_t busy[MAKING_MAX];
-	struct daemon_sandbox *s;
-	size_t n = 0;
+	struct box *box;
 
-	for (s = daemon->first; s && n < MAKING_MAX; s = s->next)
-		if (box_is_making(box_of(s)))
-			busy[n++] = s->spec.uid;
-	for (s = daemon->first; s && n < MAKING_MAX; s = s->next) {
-		struct box *box = box_of(s);
-		int err;
+	while ((box = daemon_next_namespace(daemon))) {
+		int err = make(box);
 
-		if (!box->queued || box->removing || box_is_making(box) ||
-		    !box_lacks_namespace(box) ||
-		    count(busy, n, s->spec.uid) >= MAKING_USER_MAX)
-			continue;
-		err = make(box);
+		if (box->turn > daemon->turn)
+			daemon->turn = box->turn;
 		if (err)
 			box_start_failed(box, err, "");
-		else
-			busy[n++] = s->spec.uid;
 	}
 }

@@ -55,7 +55,8 @@ static void take_up(struct daemon *daemon, const char *name)
 	box->sandbox.next = next;
 	box->sandbox.summary = -1;
 	box->sandbox.state = SANDBOX_STARTING;
-	box->served = box->queued = true;
+	box->served = true;
+	box_queue(box);
 	box_set_wall(box);
 	if (box_hold(box)) {
 		log_warn("%s: its run is gone, and so is it", name);

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "cmd/daemon_impl.h"
 #include "cmd/daemon_metrics.h"
+#include "cmd/turn.h"
 #include "launch/pin.h"
 
 /* Starting ones are work for all processors; others have sandboxes that
@@ -150,7 +151,7 @@ void box_prepared(struct box *box, int err, const char *why)
 		return;
 	}
 	if (!err && !box->starting) { /* it is new: now it is in the queue */
-		box->queued = true;
+		box_queue(box);
 		daemon_kick(box->daemon);
 		return;
 	}
@@ -170,6 +171,8 @@ static void start(struct box *box)
 
 	box->queued = false;
 	box->starting = true;
+	if (box->turn > box->daemon->turn)
+		box->daemon->turn = box->turn;
 	box->daemon->starting++;
 	if (box->generation != box->daemon->generation)
 		box_drop_policy(&box->policy);
@@ -181,30 +184,20 @@ static void start(struct box *box)
 		box_start_failed(box, err, "");
 }
 
-/* The first of those whose user has the fewest starting: nobody is behind all
- * of somebody else's. */
+/* Nobody is behind all of somebody else's. */
 static struct box *next_box(const struct daemon *daemon)
 {
-	uid_t busy[STARTING_MAX];
-	size_t n = 0, least = SIZE_MAX;
+	struct turn_choice choice = turn_choice();
 	struct box *ret = NULL;
 
 	for (struct daemon_sandbox *s = daemon->first; s; s = s->next)
-		if (box_of(s)->starting && n < ARRAY_SIZE(busy))
-			busy[n++] = s->spec.uid;
-	for (struct daemon_sandbox *s = daemon->first; s && least;
-	     s = s->next) {
-		size_t own = 0;
-
-		if (!box_of(s)->queued || box_of(s)->removing ||
-		    box_lacks_namespace(box_of(s)))
-			continue;
-		for (size_t i = 0; i < n; i++)
-			own += busy[i] == s->spec.uid;
-		if (own < least)
+		if (box_of(s)->starting)
+			turn_busy(&choice, s->spec.uid);
+	for (struct daemon_sandbox *s = daemon->first; s; s = s->next)
+		if (box_of(s)->queued && !box_of(s)->removing &&
+		    !box_lacks_namespace(box_of(s)) &&
+		    turn_is_next(&choice, s->spec.uid, box_of(s)->turn))
 			ret = box_of(s);
-		least = own < least ? own : least;
-	}
 	return ret;
 }
 
@@ -383,7 +376,7 @@ static void lost(struct box *box)
 		"another one: %s",
 		s->spec.name, s->why);
 	s->state = SANDBOX_STARTING;
-	box->queued = true;
+	box_queue(box);
 }
 
 static void on_died(void *arg, const char *last)

@@ -18,6 +18,7 @@
 #include <sys/eventfd.h>
 
 #include "base/cleanup.h"
+#include "cmd/turn.h"
 
 #define THREADS	   3
 #define LONG_BYTES ((size_t)1 << 20)
@@ -27,6 +28,7 @@ struct workers {
 	pthread_cond_t wanted;
 	/* Under the lock: in order, those that run among them; what is done. */
 	struct work *queue, **last, *finished, **last_finished;
+	uint64_t turn; /* that came last: see turn.h */
 	bool over;
 	/* The loop's. */
 	struct work *told; /* by .other: whatever .done was not called for */
@@ -53,29 +55,31 @@ static bool has_to_wait(const struct workers *w, const struct work *work)
 	return false;
 }
 
-/* The first of those whose user has the fewest running: nobody is behind all
- * of somebody else's. */
-static struct work *next_work(const struct workers *w)
+/* Nobody is behind all of somebody else's. */
+static struct work *next_work(struct workers *w)
 {
-	uid_t busy[THREADS];
-	size_t n = 0, least = SIZE_MAX;
+	struct turn_choice choice = turn_choice();
 	struct work *ret = NULL;
 
-	for (struct work *work = w->queue; work && n < THREADS;
-	     work = work->next)
+	for (const struct work *work = w->queue; work; work = work->next)
 		if (work->running)
-			busy[n++] = work->uid;
-	for (struct work *work = w->queue; work && least; work = work->next) {
-		size_t own = 0;
-
-		for (size_t i = 0; i < n; i++)
-			own += busy[i] == work->uid;
-		if (work->running || own >= least || has_to_wait(w, work))
-			continue;
-		ret = work;
-		least = own;
-	}
+			turn_busy(&choice, work->uid);
+	for (struct work *work = w->queue; work; work = work->next)
+		if (!work->running && !has_to_wait(w, work) &&
+		    turn_is_next(&choice, work->uid, work->turn))
+			ret = work;
+	if (ret && ret->turn > w->turn)
+		w->turn = ret->turn;
 	return ret;
+}
+
+/* Behind what its user has there already. */
+static void take_turn(const struct workers *w, struct work *work)
+{
+	work->turn = w->turn + 1;
+	for (const struct work *other = w->queue; other; other = other->next)
+		if (other->uid == work->uid && other->turn >= work->turn)
+			work->turn = other->turn + 1;
 }
 
 static void finish(struct workers *w, struct work *work)
@@ -162,6 +166,7 @@ void work_add(struct workers *w, struct work *work)
 	work->other = w->told;
 	w->told = work;
 	pthread_mutex_lock(&w->lock);
+	take_turn(w, work);
 	*w->last = work;
 	w->last = &work->next;
 	pthread_cond_signal(&w->wanted);

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "cmd/daemon.h"
@@ -31,6 +32,7 @@ struct work {
 	size_t bytes; /* that it holds: see work_bytes() */
 	/* The workers' own. */
 	struct work *next, *other;
+	uint64_t turn;
 	bool running;
 };
 

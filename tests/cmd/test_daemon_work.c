@@ -122,7 +122,7 @@ static void expect(const char *order)
 /* Whoever asks for much is not before everybody else. */
 static void test_fair(void **state)
 {
-	char name[16], want[sizeof(rig.order)] = "theirs too others ";
+	char name[16], want[sizeof(rig.order)] = "theirs others too ";
 
 	(void)state;
 	open_busy();
@@ -136,6 +136,33 @@ static void test_fair(void **state)
 	go(add(33, "", "too"));
 	go(add(34, "", "others"));
 	/* One thread does all that there is. */
+	sem_post(&rig.held[0]);
+	until_told(rig.jobs - (BUSY - 1));
+	expect(want);
+	sem_post(&rig.held[1]);
+	sem_post(&rig.held[2]);
+	close_all();
+}
+
+/* Also where there are more such users than threads, each gets his turn. */
+static void test_rounds(void **state)
+{
+	char name[16], want[sizeof(rig.order)] = "";
+
+	(void)state;
+	open_busy();
+	for (uid_t uid = 'a'; uid <= 'e'; uid++)
+		for (size_t i = 0; i < 3; i++) {
+			snprintf(name, sizeof(name), "%c%zu", (char)uid, i);
+			go(add(uid, "", name));
+		}
+	go(add('f', "", "f0"));
+	for (size_t i = 0; i < 3; i++)
+		for (uid_t uid = 'a'; uid <= 'f'; uid++) {
+			snprintf(name, sizeof(name), "%c%zu ", (char)uid, i);
+			if (uid < 'f' || i == 0)
+				strcat(want, name);
+		}
 	sem_post(&rig.held[0]);
 	until_told(rig.jobs - (BUSY - 1));
 	expect(want);
@@ -204,6 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fair),
+		cmocka_unit_test(test_rounds),
 		cmocka_unit_test(test_one_sandbox),
 		cmocka_unit_test(test_long_ones),
 	};
