@@ -80,6 +80,7 @@ struct warden {
 		*uplink_event, *resolv_event, *flows_event;
 	struct msg_gate_servers servers;
 	struct boundary watched;
+	unsigned reported; /* findings of warden_reported() */
 	struct warden_forward forward[WARDEN_FORWARDS_MAX];
 	size_t forwards;
 };
@@ -122,7 +123,9 @@ int warden_forward(struct warden *warden, int listener,
 /* What `prove` found, for the receipt. 0 or -errno. */
 int warden_attacks(struct warden *warden, const struct attacks *attacks);
 /* The same as the user @attacks->user[0] reports it: there is a record of that
- * first, and a finding of what got out. 0 or -errno. */
+ * first, and a finding of what got out, but for the first few only. 0 or
+ * -errno. */
+#define WARDEN_REPORT_FINDINGS_MAX 16
 int warden_reported(struct warden *warden, const struct attacks *attacks);
 
 /* A finding of our own, with a text for people. */

@@ -86,7 +86,11 @@ int warden_reported(struct warden *w, const struct attacks *attacks)
 	err = warden_record(w, &event);
 	if (err)
 		return err;
-	if (count[ATTACK_GOT_OUT]) {
+	/* The receipt quotes few findings: a user can't fill it with his. What
+	 * got out is there, and in the record, whatever became of this. */
+	if (count[ATTACK_GOT_OUT] &&
+	    w->reported < WARDEN_REPORT_FINDINGS_MAX) {
+		w->reported++;
 		list_out(attacks, out, sizeof(out));
 		snprintf(detail, sizeof(detail),
 			 "uid %u reports attacks that got out: %s",

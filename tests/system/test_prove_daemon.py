@@ -136,3 +136,22 @@ def test_who_may_report(case):
         check(d.ask("POST", path, good)[0] == 200)
         check(records({"log": s["log"] + "/audit.jsonl"}, "attacks") ==
               ["uid 0: 1 held, 0 got out, 0 skipped"])
+
+
+def test_reports_leave_room(case):
+    """A user's reports of holes don't push out of the receipt what the warden
+    found: of more than it quotes few are findings, all are records, and the
+    last one's hole is in the receipt."""
+    with box(case) as clients:
+        log = clients.daemon.one("box")["log"]
+        for i in range(66):
+            name = "tcp" if i < 65 else "udp"
+            status, answer = clients.daemon.ask(
+                "POST", "/v1/sandboxes/box/attacks",
+                {"duration_ms": 1, "results": {name: "got_out"}})
+            check(status == 200, answer)
+        said = {"log": log + "/audit.jsonl"}
+        check(len(records(said, "attacks")) == 66, said)
+        check(len(records(said, "finding")) == 16, records(said, "finding"))
+        text, _ = receipt(clients, said)
+        check("  attacks   0 held, 2 got out" in text, text)
