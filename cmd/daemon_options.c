@@ -15,10 +15,10 @@
 static const char help_text[] =
 	"usage: sallyport daemon [OPTION]...\n\n"
 	"Serves many sandboxes, each with a gate, a log and a policy of its "
-	"own. `sallyport\ncreate` and others ask it over its control socket; "
-	"systemctl starts it.\n\n"
-	"  --config FILE     what the operator says; otherwise "
-	"/etc/sallyport/daemon.yaml,\n                    if it is there\n"
+	"own.\n`sallyport create` and others ask it over its control socket; "
+	"systemctl starts\nit.\n\n"
+	"  --config FILE     what the operator says; otherwise\n"
+	"                    /etc/sallyport/daemon.yaml, if it is there\n"
 	"  --socket PATH     where it is asked; otherwise control.sock below "
 	"--run\n"
 	"  --state DIR       what outlives it; otherwise /var/lib/sallyport\n"
@@ -26,8 +26,8 @@ static const char help_text[] =
 	"  --verbose         tell more on stderr\n"
 	"  --help            this text\n\n"
 	"SIGHUP: the configuration and its policies are read again. SIGTERM: "
-	"all sessions end,\neach with its receipt; the sandboxes stay, and "
-	"have their addresses again when it is\nback. Until then they reach "
+	"all sessions\nend, each with its receipt; the sandboxes stay, and "
+	"have their addresses again\nwhen it is back. Until then they reach "
 	"nothing.\n";
 
 static const char *value(int argc, char **argv, int *at)

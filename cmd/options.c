@@ -104,13 +104,14 @@ static const char run_more[] =
 	"nobody uses)\n"
 	"  --publish [ADDR:]PORT:PORT\n"
 	"                    connections to the first port on this machine "
-	"(127.0.0.1 if ADDR\n"
-	"                    is not given) go to the second one in the "
-	"sandbox, recorded; there\n"
-	"                    the server has to listen on 0.0.0.0 or eth0's "
-	"address, as\n"
-	"                    127.0.0.1 in the sandbox is the sandbox's "
-	"alone; may be repeated\n"
+	"(127.0.0.1\n"
+	"                    if ADDR is not given) go to the second one in "
+	"the sandbox,\n"
+	"                    recorded; there the server has to listen on "
+	"0.0.0.0 or\n"
+	"                    eth0's address, as 127.0.0.1 in the sandbox is "
+	"the\n"
+	"                    sandbox's alone; may be repeated\n"
 	"  --no-daemon       no sandbox of the daemon, also where one lets this "
 	"user in;\n"
 	"                    so it is with --log, --key, and "
@@ -118,7 +119,7 @@ static const char run_more[] =
 	"Signals go to COMMAND, SIGHUP too; `sallyport reload` makes it read "
 	"the policy\nagain.\n\n"
 	"Exit status: COMMAND's own; 124 on timeout; 125 if sallyport failed; "
-	"126 or 127 if\nCOMMAND can't be run or found.\n";
+	"126 or 127\nif COMMAND can't be run or found.\n";
 
 static const char serve_help[] =
 	"usage: sallyport serve --proxy ADDR:PORT [--dns ADDR:PORT] "

@@ -28,9 +28,9 @@
 static const char help_text[] =
 	"usage: sallyport reload [OPTION]... [SESSION|SANDBOX]\n\n"
 	"Makes a running `sallyport run` or `serve` read its policy files "
-	"again. All of the\nnew policy is in force at once, and what goes on "
-	"and is no longer allowed is cut; or,\nwhere a file is wrong, the old "
-	"one stays in force. --allow and its like are kept.\n\n"
+	"again. All of\nthe new policy is in force at once, and what goes on "
+	"and is no longer allowed is\ncut; or, where a file is wrong, the old "
+	"one stays in force. --allow and its like\nare kept.\n\n"
 	"  SESSION           its id, its --name, or its log directory (--log); "
 	"needed\n"
 	"                    where several are running, or one with --log\n"
@@ -49,7 +49,7 @@ static const char help_text[] =
 	"`serve` does the same on SIGHUP; `run` passes that signal to its "
 	"command.\n\n"
 	"Exit status: 0 if the policy is in force; 1 if it is wrong, and the "
-	"old one still is;\n125 if there is no such session, or it does not "
+	"old one\nstill is; 125 if there is no such session, or it does not "
 	"answer.\n";
 
 struct found {

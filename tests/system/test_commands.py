@@ -2,6 +2,7 @@
 """The command line: statuses, errors, signals, terminals, serve."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -223,3 +224,15 @@ def test_help(case):
                  ["presets"], ["presets", "github"], ["version"]):
         out = subprocess.run([case.binary, *argv], text=True, capture_output=True)
         check(out.returncode == 0 and out.stdout and not out.stderr, out)
+    listed = subprocess.run([case.binary, "--help"], text=True,
+                            capture_output=True).stdout
+    commands = re.findall(r"(?m)^  ([a-z]+)  ", listed)
+    check(len(commands) > 15, listed)
+    for command in commands:
+        if command in ("help", "version"):
+            continue
+        out = subprocess.run([case.binary, command, "--help"], text=True,
+                             capture_output=True)
+        wide = [x for x in out.stdout.splitlines() if len(x) > 80]
+        check(out.returncode == 0 and command in out.stdout and not wide,
+              (out, wide))
