@@ -176,6 +176,20 @@ def descendants(pid):
     return found
 
 
+def networks(pid):
+    """The network namespaces that this process holds: a path to each, by name."""
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{fd}"
+        try:
+            name = os.readlink(path)
+        except OSError:
+            continue
+        if name.startswith("net:["):
+            found[name] = path
+    return found
+
+
 def silent(case):
     """Nothing may have gone to the forbidden hosts."""
     seen = case.lab.evil()

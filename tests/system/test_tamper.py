@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from harness import check, descendants, silent, so_far
+from harness import check, descendants, networks, silent, so_far
 
 # Tries to get out all the time, which the lab would see; and each line of its
 # input asks for a page.
@@ -80,15 +80,8 @@ class Session:
         inside = {os.readlink(f"/proc/{p}/ns/net"): p
                   for p in descendants(self.pid)
                   if command(p)[:2] == ["python3", "-c"]}
-        found = {}
-        for fd in os.listdir(f"/proc/{self.pid}/fd"):
-            path = f"/proc/{self.pid}/fd/{fd}"
-            try:
-                name = os.readlink(path)
-            except OSError:
-                continue
-            if name.startswith("net:["):
-                found["sandbox" if name in inside else "gateway"] = path
+        found = {"sandbox" if name in inside else "gateway": path
+                 for name, path in networks(self.pid).items()}
         check(sorted(found) == ["gateway", "sandbox"], (found, inside))
         return found
 

@@ -10,6 +10,7 @@ import subprocess
 
 from daemon_lab import daemon
 from frame import check, equal, row
+from guarded import alive
 from harness import descendants
 from lab import EVIL
 from packets import odd_sockets, readable, warden
@@ -96,16 +97,8 @@ def while_it_ends(world):
             p.kill()
         p.stdout.close()
         p.wait(30)
-        world.wait(lambda: not any(runs(pid) for pid in below), f"the end by {how}")
+        world.wait(lambda: not any(alive(pid) for pid in below), f"the end by {how}")
     check(not world.uplink.read())
-
-
-def runs(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 # --- K4, K5, K15: what is handed in --------------------------------------------------

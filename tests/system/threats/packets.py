@@ -1,42 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames on a sandbox's link that no socket of it sends, by a packet socket of
 this process in the sandbox's namespace; and the counters that they meet."""
-import ctypes
 import json
 import os
 import socket
 import struct
 import subprocess
-import threading
 
 from frame import check
-from harness import descendants
-
-CLONE_NEWNET = 0x40000000
-libc = ctypes.CDLL(None, use_errno=True)
-
-
-def in_netns(path, fn, *args):
-    """What @fn makes there. Only a thread of its own moves."""
-    said = []
-
-    def work():
-        try:
-            fd = os.open(path, os.O_RDONLY)
-            if libc.setns(fd, CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), path)
-            os.close(fd)
-            said.append((True, fn(*args)))
-        except BaseException as e:  # is raised below
-            said.append((False, e))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    good, what = said[0]
-    if not good:
-        raise what
-    return what
+from harness import descendants, networks
+from netns import in_netns
 
 
 # --- frames -------------------------------------------------------------------
@@ -170,15 +143,7 @@ def namespaces(pid):
     """The sandbox's, and the gateway's, in which nobody is."""
     inside = {os.readlink(f"/proc/{p}/ns/net") for p in descendants(pid)
               if alive(p)} - {os.readlink("/proc/self/ns/net")}
-    found = {}
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        path = f"/proc/{pid}/fd/{fd}"
-        try:
-            name = os.readlink(path)
-        except OSError:
-            continue
-        if name.startswith("net:["):
-            found[name in inside] = path
+    found = {name in inside: path for name, path in networks(pid).items()}
     check(sorted(found) == [False, True], found, inside)
     return found[True], found[False]
 

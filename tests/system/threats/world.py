@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all rows of a table share: the lab (lab.py, policy_world.py), its uplink,
 sandboxes that live long, and servers out there that do what a row wants."""
-import ctypes
 import os
 import shutil
 import socket
@@ -17,6 +16,7 @@ from box import Box
 from frame import check
 from harness import Case
 from lab import CDN, DNS, EVIL, GOOD, GOOD6
+from netns import in_netns
 from uplink import Uplink, news
 
 # What anybody may be seen to ask for, and to be led to.
@@ -28,7 +28,6 @@ FRIENDS = {DNS, GOOD, GOOD6, CDN, policy_world.WEB, policy_world.TALK,
            policy_world.DNS2}
 # What a row hides behind something else, and wants to be seen nowhere.
 CONTRABAND = b"/smuggled"
-CLONE_NEWNET = 0x40000000
 
 
 class World:
@@ -73,24 +72,7 @@ class World:
 
     def outside(self, fn):
         """Calls @fn in the internet's namespace: sockets made there stay there."""
-        result = []
-
-        def there():
-            libc = ctypes.CDLL(None, use_errno=True)
-            with open(f"/proc/{self.lab.holder.pid}/ns/net") as f:
-                if libc.setns(f.fileno(), CLONE_NEWNET):
-                    result.append(OSError(ctypes.get_errno(), "setns"))
-                    return
-            try:
-                result.append(fn())
-            except Exception as e:  # raised again by who asked
-                result.append(e)
-        thread = threading.Thread(target=there)
-        thread.start()
-        thread.join()
-        if isinstance(result[0], Exception):
-            raise result[0]
-        return result[0]
+        return in_netns(f"/proc/{self.lab.holder.pid}/ns/net", fn)
 
     def address(self, ip):
         """Gives the internet one more address, which is a friend's."""
