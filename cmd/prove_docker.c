@@ -46,6 +46,7 @@ struct container {
 	char id[80], image_id[80]; /* "": there is none */
 	char gateway[IP_TEXT_MAX];
 	char sandbox[64]; /* of the daemon */
+	sigset_t held;
 };
 
 /* One at a time: it has to be gone when we are. */
@@ -63,10 +64,24 @@ static void clean_up(void)
 	image_free(&c->image);
 }
 
-static void on_signal(int number)
+/* They wait until what the engine is asked to make has a name by which it can
+ * be removed; see rest(). */
+static void hold_signals(sigset_t *ret)
 {
-	(void)number;
-	exit(EXIT_SALLYPORT);
+	sigemptyset(ret);
+	sigaddset(ret, SIGHUP);
+	sigaddset(ret, SIGINT);
+	sigaddset(ret, SIGTERM);
+	sigprocmask(SIG_BLOCK, ret, NULL);
+}
+
+/* Whoever is told to end does so here, and cleans up. */
+static void rest(const sigset_t *held, int ms)
+{
+	const struct timespec step = { .tv_nsec = (long)ms * 1000000 };
+
+	if (sigtimedwait(held, NULL, &step) > 0)
+		exit(EXIT_SALLYPORT);
 }
 
 /* Dies where the answer is none. */
@@ -214,7 +229,6 @@ static bool is_running(struct container *c, const char *exec, int *ret_status)
 /* Its exit status, or EXIT_SALLYPORT when it takes too long. */
 static int attack(struct container *c)
 {
-	const struct timespec step = { .tv_nsec = STEP_MS * 1000000 };
 	json_t *made = want_post(
 		c, "/containers/", c->id, "/exec",
 		json_pack("{s:o}", "Cmd",
@@ -229,7 +243,7 @@ static int attack(struct container *c)
 	for (int ms = 0; ms < PROVE_ALL_MS; ms += STEP_MS) {
 		if (!is_running(c, exec, &status))
 			return status;
-		nanosleep(&step, NULL);
+		rest(&c->held, STEP_MS);
 	}
 	return EXIT_SALLYPORT;
 }
@@ -242,10 +256,12 @@ static void begin(struct container *c)
 	if (image_make(c->prove->sheet, &c->image))
 		die(EXIT_SALLYPORT, "an image of this program: out of memory");
 	engine_import(&c->engine, &c->image, c->image_id, sizeof(c->image_id));
+	rest(&c->held, 0);
 	if (start(c, false, first, sizeof(first)) &&
 	    start(c, true, why, sizeof(why)))
 		die(EXIT_SALLYPORT, "the engine starts no container: %s",
 		    first);
+	rest(&c->held, 0);
 	all = get(c, "/containers/", c->id, "/json");
 	find_sandbox(c, all);
 	json_decref(all);
@@ -326,8 +342,7 @@ int prove_docker(struct prove *prove)
 	task->alone = true;
 	fill_gateway(c, task);
 	atexit(clean_up);
-	signal(SIGINT, on_signal);
-	signal(SIGTERM, on_signal);
+	hold_signals(&c->held);
 	begin(c);
 	status = attack(c);
 	engine_copy_sheet(&c->engine, c->id, prove->sheet);
@@ -336,5 +351,6 @@ int prove_docker(struct prove *prove)
 		prove_tell_daemon(prove, client_socket(prove->socket),
 				  c->sandbox);
 	clean_up();
+	sigprocmask(SIG_UNBLOCK, &c->held, NULL);
 	return status ? EXIT_SALLYPORT : result;
 }

@@ -3,6 +3,7 @@
 a network of the driver's is held; where somebody opened a way, it is named."""
 import json
 import os
+import signal
 import subprocess
 
 import product
@@ -18,12 +19,18 @@ class Case(product.Case):
         return True
 
 
-def prove(case, network="agents", *more):
-    return subprocess.run(
+def begin(case, network="agents", *more):
+    return subprocess.Popen(
         [case.daemon.binary, "prove", "--docker", network, "--docker-host",
          SOCKET.removeprefix("unix://"), "--json", "--allow", "allowed.test",
-         *more], text=True, capture_output=True, timeout=120,
-        stdin=subprocess.DEVNULL, env=dict(os.environ, HOME=case.lab.dir))
+         *more], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env=dict(os.environ, HOME=case.lab.dir))
+
+
+def prove(case, network="agents", *more):
+    with begin(case, network, *more) as p:
+        out, err = p.communicate(timeout=120)
+    return subprocess.CompletedProcess(p.args, p.returncode, out, err)
 
 
 def attacks(done):
@@ -33,10 +40,16 @@ def attacks(done):
     return said, at, {a for a in at if at[a]["result"] == "got_out"}
 
 
+def containers(case):
+    return case.docker.out("ps", "-aq", "--filter", "label=sallyport.prove")
+
+
+def images(case):
+    return case.docker.out("images", "-q", "--filter", "dangling=true")
+
+
 def nothing_left(case):
-    assert case.docker.out("ps", "-aq", "--filter",
-                           "label=sallyport.prove") == ""
-    assert case.docker.out("images", "-q", "--filter", "dangling=true") == ""
+    assert containers(case) == "" and images(case) == ""
 
 
 def test_held(case):
@@ -96,6 +109,21 @@ def test_container_with_a_second_network(case):
     assert done.returncode == 1 and "one-link" in out, (out, done.stderr)
     assert "eth1" in at["one-link"]["detail"], at["one-link"]
     case.docker.run("rm", "-f", "busy")
+
+
+def test_told_to_end(case):
+    """By a terminal that is gone, by people, by a shutdown, and by whoever says
+    so twice: it takes away what the engine has made for it."""
+    for made, told in ((images, [signal.SIGHUP]), (images, [signal.SIGINT]),
+                       (containers, [signal.SIGTERM, signal.SIGINT])):
+        with begin(case) as p:
+            while not made(case):
+                assert p.poll() is None, p.communicate()
+            for number in told:
+                p.send_signal(number)
+            p.communicate(timeout=60)
+        assert p.returncode == 125, (told, p.returncode)
+        nothing_left(case)
 
 
 def test_mistakes(case):
