@@ -119,6 +119,9 @@ static void begin_process(struct run *run)
 {
 	run->command.spec.netns = run->gateway.sandbox.fd;
 	run->command.spec.argv = run->options.argv;
+	/* As root the command is not who owns the groups. */
+	run->options.bounds.limits.apart =
+		run->options.bounds.nest && !session_root();
 	run_limits_make(&run->limits, &run->options.bounds.limits,
 			&run->command.spec);
 	run->command.env = run->options.bounds.env;

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 
 #define NAME_BEGIN "sallyport-run-"
 #define REMOVE_MS  500
+#define BELOW_MAX  "200" /* groups that a command may make in its own */
 
 int cgroup_write(const char *dir, const char *file, const char *text)
 {
@@ -152,11 +154,28 @@ static bool find_place(const char *controller, struct place *ret)
 
 /* --- making -------------------------------------------------------------- */
 
+static int remove_one(const char *path, const struct stat *st, int type,
+		      struct FTW *at)
+{
+	(void)st;
+	(void)at;
+	if (type == FTW_DP)
+		rmdir(path);
+	return 0;
+}
+
+/* Files of groups need not, and can't, be removed. */
+static void remove_all(const char *dir)
+{
+	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
 /* What a killed sallyport left. */
 static void sweep(const char *parent)
 {
 	DIR *d = opendir(parent);
 	const struct dirent *entry;
+	char path[PATH_MAX];
 
 	while (d && (entry = readdir(d))) {
 		size_t n = strlen(NAME_BEGIN);
@@ -165,8 +184,10 @@ static void sweep(const char *parent)
 		if (strncmp(entry->d_name, NAME_BEGIN, n) != 0)
 			continue;
 		pid = strtol(entry->d_name + n, NULL, 10);
-		if (pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH)
-			unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR);
+		if (pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH &&
+		    snprintf(path, sizeof(path), "%s/%s", parent,
+			     entry->d_name) < (int)sizeof(path))
+			remove_all(path);
 	}
 	if (d)
 		closedir(d);
@@ -228,13 +249,14 @@ static int make_v2(const char *controller, const char *file, char **ret_dir)
 
 	if (!find_place(NULL, &place))
 		return r;
-	snprintf(enable, sizeof(enable), "+%s", controller);
+	snprintf(enable, sizeof(enable), "+%s", controller ? controller : "");
 	for (;;) {
 		char *slash;
 
 		if (may_have_children(place.own)) {
-			cgroup_write(place.own, "cgroup.subtree_control",
-				     enable);
+			if (controller)
+				cgroup_write(place.own,
+					     "cgroup.subtree_control", enable);
 			r = make_in(place.own, file, ret_dir);
 		}
 		slash = strrchr(place.own, '/');
@@ -252,19 +274,35 @@ int cgroup_make(const char *controller, const char *file_v2,
 	int r = make_v2(controller, file_v2, ret_dir);
 
 	*ret_version = 2;
-	if (r == 0)
-		return 0;
+	if (r == 0 || !controller)
+		return r;
 	*ret_version = 1;
 	if (!find_place(controller, &place))
 		return -ENOENT;
 	return make_in(place.own, file_v1, ret_dir);
 }
 
+int cgroup_make_leaf(const char *dir)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/" CGROUP_LEAF, dir) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	/* v2 only. */
+	cgroup_write(dir, "cgroup.max.descendants", BELOW_MAX);
+	return 0;
+}
+
 void cgroup_remove(const char *dir)
 {
 	const struct timespec pause = { .tv_nsec = 5000000 };
 
-	for (int ms = 0; rmdir(dir) < 0 && errno == EBUSY && ms < REMOVE_MS;
-	     ms += 5)
+	remove_all(dir);
+	for (int ms = 0; access(dir, F_OK) == 0 && ms < REMOVE_MS; ms += 5) {
 		nanosleep(&pause, NULL);
+		remove_all(dir);
+	}
 }

@@ -32,6 +32,7 @@ static const struct {
 	[LIMITS_MEMORY] = { "memory", "memory.max", "memory.limit_in_bytes" },
 	[LIMITS_PIDS] = { "pids", "pids.max", "pids.max" },
 	[LIMITS_CPU] = { "cpu", "cpu.max", "cpu.cfs_quota_us" },
+	[LIMITS_APART] = { NULL, "cgroup.procs", NULL }, /* v2 only */
 };
 
 static uint64_t wanted(const struct resources *limits, int which)
@@ -41,6 +42,8 @@ static uint64_t wanted(const struct resources *limits, int which)
 		return limits->memory;
 	case LIMITS_PIDS:
 		return limits->pids;
+	case LIMITS_APART:
+		return limits->apart;
 	default:
 		return limits->cpus;
 	}
@@ -93,6 +96,8 @@ static int set(const struct resources *limits, const char *dir,
 		return set_memory(dir, version, limits->memory);
 	if (which == LIMITS_CPU)
 		return set_cpu(dir, version, limits->cpus);
+	if (which == LIMITS_APART)
+		return 0;
 	snprintf(text, sizeof(text), "%u", limits->pids + OWN_PIDS);
 	return cgroup_write(dir, groups_of[LIMITS_PIDS].v2, text);
 }
@@ -119,31 +124,37 @@ static int make(const struct resources *limits, struct limits_groups *groups,
 
 	if (r < 0)
 		return r;
-	shared = shared_dir(groups, version);
+	shared = which == LIMITS_APART && groups->version == 1
+			 ? NULL
+			 : shared_dir(groups, version);
 	if (shared && strcmp(shared, dir) != 0)
 		r = -EXDEV;
 	if (r == 0)
 		r = set(limits, dir, version, which);
+	if (r == 0)
+		r = cgroup_make_leaf(dir);
 	if (r == 0) {
-		snprintf(procs, sizeof(procs), "%s/cgroup.procs", dir);
+		snprintf(procs, sizeof(procs), "%s/" CGROUP_LEAF "/cgroup.procs",
+			 dir);
 		groups->procs[which] = open(procs, O_WRONLY | O_CLOEXEC);
 		if (groups->procs[which] < 0)
 			r = -errno;
 	}
 	if (r < 0) {
 		if (!shared || strcmp(shared, dir) != 0)
-			rmdir(dir);
+			cgroup_remove(dir);
 		return r;
 	}
 	groups->dir[which] = STEAL(dir);
-	groups->version = version;
+	if (which != LIMITS_APART)
+		groups->version = version;
 	return 0;
 }
 
 int limits_groups_make(const struct resources *limits,
 		       struct limits_groups *ret, char *reterr, size_t cap)
 {
-	*ret = (struct limits_groups){ .procs = { -1, -1, -1 } };
+	*ret = (struct limits_groups){ .procs = { -1, -1, -1, -1 } };
 	for (int i = 0; i < LIMITS_GROUPS; i++) {
 		int r = wanted(limits, i) ? make(limits, ret, i) : 0;
 
@@ -248,6 +259,16 @@ void limits_describe(const struct resources *limits,
 	}
 }
 
+/* Where the group of the processes has a file of its own, it counts what v2
+ * counts in the one with the limit. */
+static uint64_t count_both(const char *dir, const char *file, const char *key)
+{
+	char leaf[PATH_MAX];
+
+	snprintf(leaf, sizeof(leaf), "%s/" CGROUP_LEAF, dir);
+	return cgroup_read(dir, file, key) + cgroup_read(leaf, file, key);
+}
+
 static uint64_t killed(const struct limits_groups *groups)
 {
 	const char *dir = groups->dir[LIMITS_MEMORY];
@@ -256,7 +277,7 @@ static uint64_t killed(const struct limits_groups *groups)
 		return 0;
 	return groups->version == 2
 		       ? cgroup_read(dir, "memory.events", "oom_kill")
-		       : cgroup_read(dir, "memory.oom_control", "oom_kill");
+		       : count_both(dir, "memory.oom_control", "oom_kill");
 }
 
 size_t limits_reached(const struct resources *limits,
@@ -267,8 +288,8 @@ size_t limits_reached(const struct resources *limits,
 	size_t n = 0;
 
 	if (groups->dir[LIMITS_PIDS])
-		forks = cgroup_read(groups->dir[LIMITS_PIDS], "pids.events",
-				    "max");
+		forks = count_both(groups->dir[LIMITS_PIDS], "pids.events",
+				   "max");
 	if (kills && n < max)
 		snprintf(said[n++], LIMITS_SAID,
 			 "limit reached: memory %" PRIu64 " bytes: %" PRIu64

@@ -17,9 +17,11 @@ struct resources {
 	unsigned pids;	 /* processes and threads */
 	unsigned cpus;	 /* thousandths of one */
 	unsigned nofile; /* open files, of each process */
+	bool apart;	 /* in a group of its own also without a limit, if it
+			    can be had: --nest */
 };
 
-enum { LIMITS_MEMORY, LIMITS_PIDS, LIMITS_CPU, LIMITS_GROUPS };
+enum { LIMITS_MEMORY, LIMITS_PIDS, LIMITS_CPU, LIMITS_APART, LIMITS_GROUPS };
 
 /* The groups that hold a sandbox to its limits; -1 or NULL: there is none. */
 struct limits_groups {

@@ -21,7 +21,7 @@
 /* Bubblewrap says nothing of its child. Was the command told to begin? */
 static int start(const struct resources *limits, bool *ret_begun)
 {
-	const struct limits_groups groups = { .procs = { -1, -1, -1 } };
+	const struct limits_groups groups = { .procs = { -1, -1, -1, -1 } };
 	struct process process = { .limits = limits, .groups = &groups };
 	struct pollfd p = { .events = POLLIN };
 	int started[2], status[2], r;

@@ -316,3 +316,27 @@ for path in secrets:
         except OSError: pass
 print("done")
 """
+
+# What is mounted from inside must be a group without the limits; @argv: processes
+# that may be made.
+GROUPS = r"""
+import time
+nested(NEWNS | NEWCGROUP)
+os.mkdir("/tmp/g")
+for kind, data in ("cgroup", "pids"), ("cgroup", "memory"), ("cgroup2", None):
+    if call("mount", "none", "/tmp/g", kind, 0, data): continue
+    print("mounted", kind, data)
+    for name, text in (("pids.max", "max"), ("memory.max", "max"), ("memory.memsw.limit_in_bytes", "-1"),
+                       ("memory.limit_in_bytes", "-1"), ("cgroup.max.depth", "3"), ("notify_on_release", "1")):
+        try:
+            with open("/tmp/g/" + name, "w") as f: f.write(text)
+        except OSError: pass
+    call("umount2", "/tmp/g", DETACH)
+n, most = 0, int(sys.argv[1])
+try:
+    while n < most:
+        if os.fork() == 0: time.sleep(9); os._exit(0)
+        n += 1
+except OSError: print("refused")
+print("made", n, "done")
+"""

@@ -2,6 +2,7 @@
 """`--nest`: a command may make namespaces of its own, for its tools' sandboxes.
 Attacks from inside those, where it has every capability, on the way out, on what
 is hidden and on the machine; and what has to work."""
+import contextlib
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ import subprocess
 from box_lab import box, ground, make, receipt, records
 from harness import check, silent
 from lab import EVIL
-from nest_lab import CALLS, HIDDEN, MACHINE, OUT, PRELUDE
+from nest_lab import CALLS, GROUPS, HIDDEN, MACHINE, OUT, PRELUDE
 
 
 def nest(case, cwd, script, *argv, args=(), **kw):
@@ -84,6 +85,52 @@ def test_mounts_reach_nothing_of_the_machine(case):
     for args in (), ("--pids", "50", "--memory", "500M"):
         run = nest(case, ground(case, f"n-machine{len(args)}"), MACHINE, args=args)
         check("no proc" not in run.out, run)
+
+
+def delegated(case):
+    """Control groups of the user's own, as systemd gives him: the directory in
+    each hierarchy, and in it the one that he is in."""
+    tops = [p for c in ("pids", "memory", "unified", "")
+            if os.path.exists(f"{(p := os.path.join('/sys/fs/cgroup', c))}/cgroup.procs")]
+    for top in tops:
+        if os.path.exists(top + "/cgroup.subtree_control"):
+            for c in "pids", "memory":
+                with contextlib.suppress(OSError), open(
+                        top + "/cgroup.subtree_control", "w") as f:
+                    f.write("+" + c)
+        own = f"{top}/sallyport-nest-{os.getpid()}"
+        os.makedirs(own + "/own")
+        for at, dirs, files in os.walk(own):
+            for name in [".", *files]:
+                case.mine(f"{at}/{name}")
+        yield own
+
+
+def test_limits_can_not_be_lifted(case):
+    """Their groups are files of our user's, and so of the command's."""
+    if case.who == "root":
+        return  # nobody else's files
+    tops = list(delegated(case))
+    join = ("sh", "-c", "".join(f"echo $$ > {t}/own/cgroup.procs;" for t in tops) +
+            'exec "$@"', "sh")
+    try:
+        for args, most, said in ((("--pids", "20", "--memory", "500M"), "60", "refused"),
+                                 ((), "5", "made 5")):
+            run = nest(case, ground(case, f"n-groups{most}"), GROUPS, most, args=args,
+                       prefix=join)
+            check("mounted" in run.out and said in run.out, run)
+            held = json.dumps(records(run.log)[0])
+            check(("pids by cgroup" in held) == bool(args), held)
+            for name, text in (("cgroup.max.depth", "max"), ("cgroup.type", "domain")):
+                for own in [f"{t}/own/{name}" for t in tops]:
+                    if os.path.exists(own):
+                        check(open(own).read().strip() == text, own)
+            check(not [d for t in tops for d in os.listdir(t) + os.listdir(t + "/own")
+                       if d.startswith("sallyport-run-")], tops)
+    finally:
+        for top in tops:
+            os.rmdir(top + "/own")
+            os.rmdir(top)
 
 
 # --- what is hidden ------------------------------------------------------------
