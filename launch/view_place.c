@@ -124,6 +124,19 @@ static void place_files(struct view *view)
 	view_names_free(&names);
 }
 
+/* What is empty stays so, also for its owner: a bind of it is read-only too. */
+static int make_mask(void)
+{
+	AUTO_FD int fd =
+		open(PLACE_MASK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0000);
+
+	if (fd < 0 || mount(PLACE_MASK, PLACE_MASK, NULL, MS_BIND, NULL) < 0 ||
+	    mount(NULL, PLACE_MASK, NULL, MS_REMOUNT | MS_BIND | MASK_FLAGS,
+		  NULL) < 0)
+		return -errno;
+	return 0;
+}
+
 /* What is gone by now, as sockets come and go, is no error: bubblewrap would
  * fail to make it. */
 static bool place_mask(const struct view_mask *mask, const char *at)
@@ -153,13 +166,12 @@ static bool mask_home(const struct view *view, const struct view_mask *mask)
 
 static void place_masks(struct view *view)
 {
-	AUTO_FD int fd =
-		open(PLACE_MASK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0000);
+	int file = make_mask();
 
 	for (size_t i = 0; i < view->masks; i++) {
 		struct view_mask *mask = &view->mask[i];
 
-		if (fd < 0 && !mask->dir)
+		if (file < 0 && !mask->dir)
 			continue;
 		mask->staged = shows(view, mask->path)
 				       ? place_mask(mask, mask->path)

@@ -46,6 +46,19 @@ def grep(case, top, *args, cwd=None, env=None, script=None, owned=False):
                args=(*args_for(case), *args), env={"HOME": top, **(env or {})})
 
 
+def test_masks_are_read_only(case):
+    """What hides a file is not the command's to change, though it may be its uid's:
+    in a home that is an overlay as elsewhere."""
+    if case.who == "root":
+        return  # the home of another user's: of the password file
+    top = home(case, "masks")
+    run = grep(case, top, script="chmod 600 $HOME/.netrc; echo x >> $HOME/.netrc;"
+               "touch $HOME/.ssh/x; cat $HOME/.netrc $HOME/.git-credentials;"
+               "ls $HOME/.ssh; touch $HOME/other && echo end")
+    check(run.out == "end\n" and "Read-only file system" in run.err, run)
+    check("changing permissions" in run.err, run)
+
+
 def test_credentials_are_hidden(case):
     top = home(case, "hidden")
     run = grep(case, top)
