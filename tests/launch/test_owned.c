@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_owned.c - a sandbox's namespace is its owner's, who may enter it from
- * outside, and nobody else's; and all that runs there can be ended.
+ * outside, and nobody else's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -218,93 +218,11 @@ static void test_stopped(void **state)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* --- the end of everybody ------------------------------------------------ */
-
-static int pause_inside(void *arg, int *ret_fds, size_t *ret_n)
-{
-	(void)ret_fds;
-	*ret_n = 0;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		signal(SIGTERM, SIG_IGN);
-		for (;;)
-			pause();
-	}
-	*(pid_t *)arg = pid;
-	return pid < 0 ? -errno : 0;
-}
-
-/* Makes another one of itself again and again. */
-static int breed_inside(void *arg, int *ret_fds, size_t *ret_n)
-{
-	(void)ret_fds;
-	*ret_n = 0;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		signal(SIGCHLD, SIG_IGN);
-		for (;;) {
-			pid_t next = fork();
-
-			if (next > 0) {
-				usleep(3000);
-				_exit(0);
-			}
-			usleep(1000);
-		}
-	}
-	*(pid_t *)arg = pid;
-	return pid < 0 ? -errno : 0;
-}
-
-static bool runs(pid_t pid)
-{
-	char path[64], state = 'Z';
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	AUTO_FILE FILE *file = fopen(path, "re");
-	return file && fscanf(file, "%*d %*s %c", &state) == 1 &&
-	       state != 'Z' && state != 'X';
-}
-
-static void test_kill_all(void **state)
-{
-	pid_t in[3], other, breeder;
-	struct netns ns, elsewhere;
-
-	(void)state;
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	assert_int_equal(netns_create(&ns, NULL, NULL, NULL, NULL), 0);
-	assert_int_equal(netns_create(&elsewhere, NULL, NULL, NULL, NULL), 0);
-	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(
-			netns_enter(ns.fd, pause_inside, &in[i], NULL, NULL),
-			0);
-	assert_int_equal(
-		netns_enter(elsewhere.fd, pause_inside, &other, NULL, NULL), 0);
-	assert_int_equal(netns_enter(ns.fd, breed_inside, &breeder, NULL, NULL),
-			 0);
-	assert_true(runs(in[0]) && runs(in[2]) && runs(other));
-	assert_int_equal(sandbox_kill_all(ns.fd), 0);
-	for (size_t i = 0; i < 3; i++)
-		assert_false(runs(in[i]));
-	assert_true(runs(other));
-	/* Nobody left: nothing to do. */
-	assert_int_equal(sandbox_kill_all(ns.fd), 0);
-	assert_int_equal(kill(other, SIGKILL), 0);
-	while (waitpid(-1, NULL, 0) > 0)
-		;
-	netns_close(&ns);
-	netns_close(&elsewhere);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_owned),	 cmocka_unit_test(test_roots),
 		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_kill_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,9 +61,16 @@ def test_gate(case):
     with Witness(case, "fds") as witness:
         s = Session(case, Faulty(case, "gate"), preexec_fn=lambda:
                     resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, LIMIT)))
-        held = hold((socket.AF_INET, ("127.0.0.1", s.port)), LIMIT)
-        case.lab.wait(lambda: not s.alive() or len(os.listdir(
-            f"/proc/{s.pid}/fd")) >= LIMIT - 4, "the limit")
+        held = []
+
+        def full():
+            """Those that met the limit while others had what they need for a
+            moment are gone; more come in their place."""
+            if not s.alive() or len(os.listdir(f"/proc/{s.pid}/fd")) >= LIMIT - 4:
+                return True
+            held.extend(hold((socket.AF_INET, ("127.0.0.1", s.port)), 8))
+            return False
+        case.lab.wait(full, "the limit")
         time.sleep(0.5)  # and what comes after that
         check(s.alive(), s.alive() or s.end())
         spun = busy(s.pid)
