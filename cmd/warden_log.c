@@ -88,8 +88,7 @@ int warden_reported(struct warden *w, const struct attacks *attacks)
 		return err;
 	/* The receipt quotes few findings: a user can't fill it with his. What
 	 * got out is there, and in the record, whatever became of this. */
-	if (count[ATTACK_GOT_OUT] &&
-	    w->reported < WARDEN_REPORT_FINDINGS_MAX) {
+	if (count[ATTACK_GOT_OUT] && w->reported < WARDEN_REPORT_FINDINGS_MAX) {
 		w->reported++;
 		list_out(attacks, out, sizeof(out));
 		snprintf(detail, sizeof(detail),

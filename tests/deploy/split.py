@@ -328,10 +328,7 @@ def slow_owner(machine):
     """A user who stops whatever has his namespace, as soon as it is his: no
     other request waits for him. What the machine does beside it only ever
     adds."""
-    worst = 1
-    for _ in range(3):
-        if worst >= 1:
-            worst = slowest_request(machine)
+    worst = next((w for _ in range(3) if (w := slowest_request(machine)) < 1), 1)
     check("the builder: nobody waits for a slow owner", worst < 1, worst)
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_kill_all.c - all that runs in a sandbox's namespace can be ended, however
- * it hides; and nobody else is.
+ * test_kill_all.c - all that runs in a sandbox's namespace can be ended,
+ * however it hides; and nobody else is.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@
 static struct {
 	_Atomic unsigned links[CHAINS];
 	_Atomic bool over;
-} *shared;
+} * shared;
 static pid_t tester;
 
 static bool runs(pid_t pid)
@@ -173,9 +173,9 @@ static void test_first_thread_is_over(void **state)
 	while (runs(pid))
 		usleep(1000);
 	/* It looks as if it had ended, and has not. */
-	assert_int_equal(waitid(P_PID, (id_t)pid, &ended,
-				WEXITED | WNOHANG | WNOWAIT),
-			 0);
+	assert_int_equal(
+		waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT),
+		0);
 	assert_int_equal(ended.si_pid, 0);
 	assert_int_equal(sandbox_kill_all(ns[0].fd), 0);
 	assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT),

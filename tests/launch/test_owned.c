@@ -221,8 +221,10 @@ static void test_stopped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_owned),	 cmocka_unit_test(test_roots),
-		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_owned),
+		cmocka_unit_test(test_roots),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
