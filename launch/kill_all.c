@@ -3,14 +3,14 @@
  * kill_all.c - the end of everybody in a network namespace.
  *
  * Who is killed may just have made another one of himself, and chains of such
- * processes are faster than a look at all that run. So nobody is left when nobody
- * at all was made during a look that found nobody. For that to happen on a busy
- * machine a look has to be short: it passes over whoever an earlier one has seen
- * to be elsewhere. Where others never stop making processes, it has to do that
- * nobody was met for a while, in which the newest of all is looked at more often
- * than a link of a chain can be made. A process is held by a pidfd before it is
- * looked at the second time, so that nobody else is met who got its number
- * meanwhile.
+ * processes are faster than a look at all that run. So nobody is left when
+ * nobody at all was made during a look that found nobody. For that to happen on
+ * a busy machine a look has to be short: it passes over whoever an earlier one
+ * has seen to be elsewhere. Where others never stop making processes, it has to
+ * do that nobody was met for a while, in which the newest of all is looked at
+ * more often than a link of a chain can be made. A process is held by a pidfd
+ * before it is looked at the second time, so that nobody else is met who got
+ * its number meanwhile.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,7 +35,7 @@
 #define MEETINGS  50 /* beside a look, which takes longer */
 #define NEWEST	  4
 /* In less all numbers of processes can't have been given once around. */
-#define KNOWN_MS  100
+#define KNOWN_MS 100
 
 struct pids {
 	pid_t *of;
@@ -66,8 +66,7 @@ static int by_number(const void *a, const void *b)
 
 static bool has(const struct pids *all, pid_t pid)
 {
-	return all->n &&
-	       bsearch(&pid, all->of, all->n, sizeof(pid), by_number);
+	return all->n && bsearch(&pid, all->of, all->n, sizeof(pid), by_number);
 }
 
 /* --- one process ---------------------------------------------------------- */
@@ -124,7 +123,8 @@ static void kill_one(pid_t pid, const struct stat *ns)
 		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 }
 
-/* --- all of them ----------------------------------------------------------- */
+/* --- all of them -----------------------------------------------------------
+ */
 
 static int list(struct pids *ret)
 {
@@ -148,8 +148,7 @@ static int list(struct pids *ret)
 
 /* Kills whom it finds and returns how many, or -errno; @elsewhere is who need
  * not be looked at again. */
-static int look(const struct stat *ns, struct pids *now,
-		struct pids *elsewhere)
+static int look(const struct stat *ns, struct pids *now, struct pids *elsewhere)
 {
 	struct pids swapped;
 	int found = 0, r = list(now);

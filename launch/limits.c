@@ -134,8 +134,8 @@ static int make(const struct resources *limits, struct limits_groups *groups,
 	if (r == 0)
 		r = cgroup_make_leaf(dir);
 	if (r == 0) {
-		snprintf(procs, sizeof(procs), "%s/" CGROUP_LEAF "/cgroup.procs",
-			 dir);
+		snprintf(procs, sizeof(procs),
+			 "%s/" CGROUP_LEAF "/cgroup.procs", dir);
 		groups->procs[which] = open(procs, O_WRONLY | O_CLOEXEC);
 		if (groups->procs[which] < 0)
 			r = -errno;
