@@ -63,13 +63,34 @@ def sweep_and_tell(session, kind, mode, every=0):
     return count
 
 
-def settles(session, limit):
+def settled(session, limit):
     """What is held for flows that have ended is given back."""
     try:
         session.case.lab.wait(lambda: session.faulty.live <= limit, seconds=20)
     except RuntimeError:
-        raise AssertionError(f"{session.faulty.live} allocations are held, "
-                             f"{limit} would be in order") from None
+        return False
+    return True
+
+
+def settles(session, limit):
+    check(settled(session, limit), f"{session.faulty.live} allocations are held, "
+          f"{limit} would be in order")
+
+
+def sweep_and_settle(session, kind, mode):
+    """libevent keeps what it makes for a descriptor's number as it is first
+    used, which is once: what leaks does so again and again."""
+    for _ in range(3):
+        began = session.faulty.live
+        count = sweep_and_tell(session, kind, mode)
+        # A new name is kept, whatever it was that failed.
+        limit = began + (2 * count + 1 if kind.startswith("dns") else 0)
+        if settled(session, limit):
+            return
+        print(f"       {session.faulty.live} allocations are held, "
+              f"{limit} would be in order")
+        session.faulty.forget()
+    raise AssertionError(f"{kind} leaks")
 
 
 def test_gate(case):
@@ -81,11 +102,7 @@ def test_gate(case):
             for kind in FLOWS:
                 if FULL:
                     session.faulty.forget()
-                began = session.faulty.live
-                count = sweep_and_tell(session, kind, mode)
-                # A new name is kept, whatever it was that failed.
-                names = 2 * count + 1 if kind.startswith("dns") else 0
-                settles(session, began + names)
+                sweep_and_settle(session, kind, mode)
         session.ends_well()
         missing = unrecorded(witness.ids(), read_log(session.log + "/audit.jsonl"))
         check(witness.count() > 50 and not missing, missing[:5])
