@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,7 +83,7 @@ static int threads_inside(void *arg, int *ret_fds, size_t *ret_n)
 	if (pid == 0) {
 		if (pthread_create(&thread, NULL, go_on, NULL) != 0)
 			_exit(1);
-		pthread_exit(NULL);
+		syscall(SYS_exit, 0);
 	}
 	*(pid_t *)arg = pid;
 	return pid < 0 ? -errno : 0;
