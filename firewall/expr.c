@@ -16,7 +16,7 @@
 
 static struct nftnl_expr *add(struct expr_list *l, const char *name)
 {
-	struct nftnl_expr *e = nftnl_expr_alloc(name);
+	struct nftnl_expr *e = l->rule ? nftnl_expr_alloc(name) : NULL;
 
 	if (!e)
 		l->failed = true;

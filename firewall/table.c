@@ -84,12 +84,12 @@ void table_rule(struct table *t, const char *chain)
 	struct nftnl_rule *r =
 		t->rules < TABLE_RULES ? nftnl_rule_alloc() : NULL;
 
+	t->at.rule = r;
 	if (!r) {
 		t->at.failed = true;
 		return;
 	}
 	t->rule[t->rules++] = r;
-	t->at.rule = r;
 	nftnl_rule_set_u32(r, NFTNL_RULE_FAMILY, t->family);
 	if (nftnl_rule_set_str(r, NFTNL_RULE_TABLE, t->name) < 0 ||
 	    nftnl_rule_set_str(r, NFTNL_RULE_CHAIN, chain) < 0)
