@@ -426,10 +426,13 @@ int request_parse(enum request_kind kind, const char *body, size_t len,
 		      VALUES_MAX);
 		return -EFBIG;
 	}
+	errno = 0;
 	if (len)
 		root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &why);
 	if (!len)
 		err = fault(reterr, "", "there is no body");
+	else if (!root && errno == ENOMEM) /* jansson does not tell */
+		err = -ENOMEM;
 	else if (!root)
 		err = fault(reterr, "", "not JSON: line %d, column %d: %s",
 			    why.line, why.column, why.text);

@@ -113,14 +113,15 @@ int bundle_add_ceiling(struct bundle *bundle, const struct bundle *ceiling,
 /* Words for an eye, and none that stand for the ceiling in a record. */
 static bool is_origin(const struct part *part)
 {
-	AUTO_FREE char *origin = NULL;
+	char origin[ORIGIN_TEXT_MAX + 1];
 	bool bad;
 
 	if (!part->origin_len || part->origin_len > ORIGIN_TEXT_MAX ||
 	    memchr(part->origin, '\0', part->origin_len))
 		return false;
-	origin = strndup(part->origin, part->origin_len);
-	if (!origin || strncmp(origin, "ceiling", 7) == 0)
+	memcpy(origin, part->origin, part->origin_len);
+	origin[part->origin_len] = '\0';
+	if (strncmp(origin, "ceiling", 7) == 0)
 		return false;
 	for (const char *at = origin; *at;) {
 		at += text_next(at, &bad);
