@@ -417,8 +417,8 @@ int request_parse(enum request_kind kind, const char *body, size_t len,
 	struct request request = { 0 };
 	struct reader r = { .request = &request, .err = reterr };
 	json_error_t why;
-	json_t *root = NULL;
-	int err;
+	json_t *root;
+	int err = -ENOMEM;
 
 	*reterr = (struct request_error){ "out of memory", "" };
 	if (has_too_many_values(body, len)) {
@@ -426,18 +426,15 @@ int request_parse(enum request_kind kind, const char *body, size_t len,
 		      VALUES_MAX);
 		return -EFBIG;
 	}
-	errno = 0;
-	if (len)
-		root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &why);
 	if (!len)
-		err = fault(reterr, "", "there is no body");
-	else if (!root && errno == ENOMEM) /* jansson does not tell */
-		err = -ENOMEM;
-	else if (!root)
+		return fault(reterr, "", "there is no body");
+	errno = 0; /* jansson does not always tell */
+	root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &why);
+	if (root)
+		err = take_root(&r, kind, root);
+	else if (errno != ENOMEM)
 		err = fault(reterr, "", "not JSON: line %d, column %d: %s",
 			    why.line, why.column, why.text);
-	else
-		err = take_root(&r, kind, root);
 	json_decref(root);
 	if (err) {
 		request_free(&request);
