@@ -102,7 +102,7 @@ static bool same_said(const struct cell_said *a, const struct cell_said *b)
 	       a->cpus == b->cpus && a->timeout_s == b->timeout_s;
 }
 
-static bool has(const struct cell_list *list, const struct cell_entry *entry)
+bool cell_has(const struct cell_list *list, const struct cell_entry *entry)
 {
 	for (size_t i = 0; i < list->count; i++)
 		if (list->at[i].access == entry->access &&
@@ -114,7 +114,7 @@ static bool has(const struct cell_list *list, const struct cell_entry *entry)
 static bool has_all(const struct cell_list *list, const struct cell_list *of)
 {
 	for (size_t i = 0; i < of->count; i++)
-		if (!has(list, &of->at[i]))
+		if (!cell_has(list, &of->at[i]))
 			return false;
 	return true;
 }

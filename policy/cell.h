@@ -69,6 +69,8 @@ const struct cell *policy_ceiling_cell(const struct policy *policy);
 
 /* Is nothing said at all? */
 bool cell_is_empty(const struct cell *cell);
+/* Is there one in @list that says the same? */
+bool cell_has(const struct cell_list *list, const struct cell_entry *entry);
 /* Do both ask for the same, whatever their files are called? */
 bool cell_same(const struct cell *a, const struct cell *b);
 

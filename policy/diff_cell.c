@@ -3,7 +3,6 @@
  * diff_cell.c - `sandbox:` of two policies.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "policy/diff_impl.h"
 #include "policy/explain_rule.h"
@@ -54,15 +53,6 @@ static void limit(struct differ *d, const char *what, uint64_t was, uint64_t is,
 			amount(is, bytes, b, sizeof(b)));
 }
 
-static bool has(const struct cell_list *list, const struct cell_entry *entry)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (list->at[i].access == entry->access &&
-		    strcmp(list->at[i].text, entry->text) == 0)
-			return true;
-	return false;
-}
-
 /* What @of has, and the other one does not. */
 static void entries(struct differ *d, const struct cell_list *of,
 		    const struct cell_list *other, bool env, bool new)
@@ -72,7 +62,7 @@ static void entries(struct differ *d, const struct cell_list *of,
 		bool hides = !env && e->access == CELL_HIDE;
 		char what[40];
 
-		if (has(other, e))
+		if (cell_has(other, e))
 			continue;
 		snprintf(what, sizeof(what), "sandbox.%s",
 			 env ? "env" : cell_access_word(e->access));

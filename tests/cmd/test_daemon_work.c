@@ -119,6 +119,17 @@ static void expect(const char *order)
 	assert_string_equal(rig.order, order);
 }
 
+/* One thread does all that there is. */
+static void one_does_all(const char *order)
+{
+	sem_post(&rig.held[0]);
+	until_told(rig.jobs - (BUSY - 1));
+	expect(order);
+	sem_post(&rig.held[1]);
+	sem_post(&rig.held[2]);
+	close_all();
+}
+
 /* Whoever asks for much is not before everybody else. */
 static void test_fair(void **state)
 {
@@ -135,13 +146,7 @@ static void test_fair(void **state)
 	go(add(33, "", "theirs"));
 	go(add(33, "", "too"));
 	go(add(34, "", "others"));
-	/* One thread does all that there is. */
-	sem_post(&rig.held[0]);
-	until_told(rig.jobs - (BUSY - 1));
-	expect(want);
-	sem_post(&rig.held[1]);
-	sem_post(&rig.held[2]);
-	close_all();
+	one_does_all(want);
 }
 
 /* Also where there are more such users than threads, each gets his turn. */
@@ -163,12 +168,7 @@ static void test_rounds(void **state)
 			if (uid < 'f' || i == 0)
 				strcat(want, name);
 		}
-	sem_post(&rig.held[0]);
-	until_told(rig.jobs - (BUSY - 1));
-	expect(want);
-	sem_post(&rig.held[1]);
-	sem_post(&rig.held[2]);
-	close_all();
+	one_does_all(want);
 }
 
 /* One after the other, as they were added; others do not wait for them. */
