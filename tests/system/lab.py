@@ -13,6 +13,7 @@ Neither has a way to the real network: a bug can't leak a packet. Origins have
 ordinary global addresses, since special-purpose ones are refused anyway. All
 packets between the two are captured, so that a test can say what was not sent.
 """
+import contextlib
 import ctypes
 import os
 import shutil
@@ -256,15 +257,35 @@ class Lab:
         self.tcpdump = self.spawn(*inside, "tcpdump", "-i", "in0", "-U", "-n",
                                   "--immediate-mode",
                                   "-s", "256", "-Z", "root", "-w", self.capture)
-        self.spawn(*inside, "nsd", "-d", "-c", d + "/nsd.conf")
-        self.spawn(*inside, "nginx", "-c", d + "/nginx.conf")
         os.makedirs("/run/sshd", exist_ok=True)
-        self.spawn(*inside, "/usr/sbin/sshd", "-D", "-e", "-f", d + "/sshd.conf")
-        self.spawn(*inside, "python3", "-c", TCP_SERVERS.format(good=GOOD))
-        for port in 53, 443, 80, 22, 7000, 2525:
-            address = DNS if port == 53 else GOOD
-            self.wait(lambda: self.listens(address, port), f"port {port}")
+        servers = [(self.spawn(*inside, *argv), address, ports)
+                   for address, ports, argv in (
+            (DNS, (53,), ("nsd", "-d", "-c", d + "/nsd.conf")),
+            (GOOD, (443, 80), ("nginx", "-c", d + "/nginx.conf")),
+            (GOOD, (22,), ("/usr/sbin/sshd", "-D", "-e", "-f", d + "/sshd.conf")),
+            (GOOD, (7000, 2525), ("python3", "-c", TCP_SERVERS.format(good=GOOD))))]
+        for child, address, ports in servers:
+            for port in ports:
+                self.wait_for(child, address, port)
         self.wait(lambda: os.path.exists(self.capture), "tcpdump")
+
+    def wait_for(self, child, address, port):
+        """Until a server listens; says what became of it if it does not."""
+        end = time.monotonic() + 30
+        while not self.listens(address, port):
+            if child.poll() is not None or time.monotonic() > end:
+                self.told(child)
+            time.sleep(0.02)
+
+    def told(self, child):
+        at = f"/proc/{child.pid}"
+        print(f"lab: it does not listen; its status: {child.poll()}")
+        for path in (at + "/status", at + "/wchan", at + "/stack", *(
+                f"{self.dir}/{name}" for name in os.listdir(self.dir)
+                if name.endswith((".log", ".out")))):
+            with contextlib.suppress(OSError), open(path, errors="replace") as f:
+                print(f"--- {path}\n{f.read()[-2000:]}")
+        raise RuntimeError(f"lab: {child.args[:8]} did not come up")
 
     def listens(self, address, port):
         try:

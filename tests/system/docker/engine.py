@@ -62,6 +62,7 @@ class DockerLab(Lab):
     """The lab, with room for an engine and for the product's daemon."""
 
     def start(self):
+        self.group = os.path.basename(self.dir)
         super().start()
         for place in ("/run/docker", "/run/docker-lab", "/run/sallyport",
                       "/run/containerd", "/var/lib/sallyport"):
@@ -71,7 +72,6 @@ class DockerLab(Lab):
         os.mkdir(self.dir + "/docker")
         if os.path.isdir("/etc/docker"):
             sh("mount", "-t", "tmpfs", "-o", "mode=755", "lab", "/etc/docker")
-        self.group = os.path.basename(self.dir)
         self.questions = self.dir + "/questions"
         self.spawn("python3", "-c", RESOLVER, self.questions)
         self.wait(lambda: os.path.exists(self.questions), "resolver")
