@@ -226,6 +226,7 @@ class Lab:
               database: ""
               pidfile: {d}/nsd.pid
               xfrdfile: {d}/xfrd
+              xfrdir: {d}
               zonelistfile: {d}/zonelist
               logfile: {d}/nsd.log
               server-count: 1
