@@ -31,8 +31,8 @@
 /* A process that does not go has to wait for a disk, or is stopped by a
  * debugger. */
 #define TRY_MS	  4000
-#define NOBODY_MS 1000
-#define MEETINGS  50 /* beside a look, which takes longer */
+#define NOBODY_MS 200 /* of our own time: others may have the processors */
+#define MEETINGS  50  /* beside a look, which takes longer */
 #define NEWEST	  4
 /* In less all numbers of processes can't have been given once around. */
 #define KNOWN_MS 100
@@ -209,12 +209,17 @@ static int meet_newest(int loadavg, const struct stat *ns)
 	return met;
 }
 
+static int64_t own_ms(void)
+{
+	return (int64_t)clock_ms(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static int kill_until_nobody(const struct stat *ns, struct pids *now,
 			     struct pids *elsewhere)
 {
 	AUTO_FD int loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	const int64_t end = now_ms() + TRY_MS;
-	int64_t began, looked = 0, met = now_ms();
+	int64_t began, looked = 0, met = own_ms();
 
 	while ((began = now_ms()) < end) {
 		const unsigned long long before = ever_made();
@@ -231,8 +236,8 @@ static int kill_until_nobody(const struct stat *ns, struct pids *now,
 		for (int i = 0; i < MEETINGS; i++)
 			found += meet_newest(loadavg, ns);
 		if (found)
-			met = now_ms();
-		else if (began - met > NOBODY_MS)
+			met = own_ms();
+		else if (own_ms() - met > NOBODY_MS)
 			return 0;
 	}
 	return -EBUSY;
