@@ -28,8 +28,9 @@ static void test_held(void **state)
 	assert_int_equal(verify(w->host, false, NULL, NULL), 2);
 }
 
-#define WORKERS 50
-#define ROUNDS	12
+#define WORKERS	 50
+#define ROUNDS	 12
+#define BUSY_MAX 20
 
 static int add_one(struct world *w, const char *session, bool known)
 {
@@ -43,7 +44,7 @@ static int add_one(struct world *w, const char *session, bool known)
 	if (r == -EBUSY)
 		return r;
 	if (r < 0)
-		_exit(2);
+		_exit(-r);
 	r = add(log, session);
 	hostlog_free(log);
 	return r;
@@ -60,14 +61,15 @@ static void work(struct world *w, unsigned number, int out)
 		int r = -EBUSY;
 
 		snprintf(session, sizeof(session), "%u", said + 1);
-		/* On a busy machine it is not so soon the turn of each. */
-		for (int j = 0; j < 3 && r == -EBUSY; j++)
+		/* A lock is nobody's turn: on a busy machine one may be told
+		 * more than once that it is held. */
+		for (int j = 0; j < BUSY_MAX && r == -EBUSY; j++)
 			r = add_one(w, session, i > 0);
 		/* Another one was killed between our look and this. */
 		if (r < 0 && r != -EUCLEAN)
-			_exit(3);
+			_exit(-r);
 		if (r == 0 && write(out, &said, sizeof(said)) < 0)
-			_exit(4);
+			_exit(errno);
 	}
 	_exit(0);
 }
@@ -150,7 +152,8 @@ static void test_many_at_once(void **state)
 		int status;
 
 		assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
-		assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+		if (!WIFSIGNALED(status) && status)
+			fail_msg("one ended with %d", WEXITSTATUS(status));
 	}
 	log = opened(w);
 	assert_int_equal(add(log, "0"), 0);
