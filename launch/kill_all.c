@@ -123,8 +123,7 @@ static void kill_one(pid_t pid, const struct stat *ns)
 		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 }
 
-/* --- all of them -----------------------------------------------------------
- */
+/* --- all of them ---------------------------------------------------------- */
 
 static int list(struct pids *ret)
 {
@@ -235,10 +234,13 @@ static int kill_until_nobody(const struct stat *ns, struct pids *now,
 			return 0;
 		for (int i = 0; i < MEETINGS; i++)
 			found += meet_newest(loadavg, ns);
-		if (found)
+		if (found) {
+			/* Somebody known may have come in meanwhile. */
+			elsewhere->n = 0;
 			met = own_ms();
-		else if (own_ms() - met > NOBODY_MS)
+		} else if (own_ms() - met > NOBODY_MS) {
 			return 0;
+		}
 	}
 	return -EBUSY;
 }
