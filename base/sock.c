@@ -13,6 +13,10 @@
 
 #include "base/cleanup.h"
 
+/* Of about 700 bytes a packet, as the kernel counts: hundreds of questions may
+ * come at once, and what is lost is asked again only after seconds. */
+#define UDP_ROOM (512 * 1024)
+
 int fdpass_send(int sock, const void *data, size_t len, const int *fds,
 		size_t nfds)
 {
@@ -152,7 +156,14 @@ int sock_listen_tcp(const struct ip *ip, uint16_t port, bool transparent)
 
 int sock_bind_udp(const struct ip *ip, uint16_t port, bool transparent)
 {
-	return open_bound(SOCK_DGRAM, ip, port, transparent);
+	const int room = UDP_ROOM;
+	int fd = open_bound(SOCK_DGRAM, ip, port, transparent);
+
+	/* The kernel gives what it may; less will do. */
+	if (fd >= 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room,
+				 sizeof(room));
+	return fd;
 }
 
 int sock_make_as(uid_t uid)

@@ -155,7 +155,7 @@ static void wait_readable(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	assert_int_equal(poll(&p, 1, 2000), 1);
+	assert_int_equal(poll(&p, 1, 30000), 1);
 }
 
 static void test_listen(void **state)
