@@ -2,8 +2,9 @@
  *
  * index.c - rules sorted once, so that a verdict needs no list walk.
  *
- * Names: one array ordered by (name, exact before wildcard); a look-up is one
- * binary search for each label of the name asked for. Literal ranges: ordered
+ * Names: one array ordered by (name, exact before wildcard), and, where they
+ * are many, a table of where each pattern begins; a look-up is one look (or one
+ * binary search) for each label of the name asked for. Literal ranges: ordered
  * by (family, prefix length, address); one binary search for each length in
  * use.
  */
@@ -56,11 +57,10 @@ static int compare_literals(const void *a, const void *b)
 	return c ? c : compare_index(x, y);
 }
 
-/* The rules of one pattern lie side by side; finds the first. */
-static struct group find_name(const struct rule_list *list, const char *host,
-			      bool wildcard)
+static struct group search_name(const struct rule_list *list, const char *host,
+				bool wildcard)
 {
-	size_t low = 0, high = list->count, end;
+	size_t low = 0, high = list->count;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
@@ -70,10 +70,27 @@ static struct group find_name(const struct rule_list *list, const char *host,
 		else
 			high = mid;
 	}
-	for (end = low; end < list->count; end++)
-		if (compare_pattern(list->at[end], host, wildcard) != 0)
-			break;
-	return (struct group){ .at = list->at + low, .count = end - low };
+	if (low == list->count ||
+	    compare_pattern(list->at[low], host, wildcard) != 0)
+		return (struct group){ 0 };
+	return (struct group){ list->at + low, list->at[low]->alike };
+}
+
+/* The rules of one pattern lie side by side. */
+static struct group find_name(const struct rule_list *list, const char *host,
+			      bool wildcard)
+{
+	struct name_probe probe;
+	uint32_t i;
+
+	if (!list->table)
+		return search_name(list, host, wildcard);
+	probe = name_table_find(list->table, host);
+	while (name_table_next(list->table, &probe, &i))
+		if (compare_pattern(list->at[i], host, wildcard) == 0)
+			return (struct group){ list->at + i,
+					       list->at[i]->alike };
+	return (struct group){ 0 };
 }
 
 bool index_next(const struct rule_list *list, struct cover *cover,
@@ -154,6 +171,36 @@ static int fill(struct rule_list *list, const struct rule_list *all, bool deny,
 	qsort(list->at, list->count, sizeof(*list->at),
 	      literal ? compare_literals : compare_names);
 	return 0;
+}
+
+/* How many from the @i-th on have its pattern. */
+static unsigned count_alike(const struct rule_list *list, size_t i)
+{
+	const struct rule *first = list->at[i];
+	unsigned n = 1;
+
+	while (i + n < list->count &&
+	       compare_pattern(list->at[i + n], first->host, first->wildcard) ==
+		       0)
+		n++;
+	return n;
+}
+
+static int fill_names(struct rule_list *list, const struct rule_list *all,
+		      bool deny)
+{
+	int ret = fill(list, all, deny, false);
+
+	if (ret == 0 && list->count > NAME_TABLE_LEAST)
+		ret = name_table_new(list->count, &list->table);
+	for (size_t i = 0; i < list->count && ret == 0;
+	     i += list->at[i]->alike) {
+		list->at[i]->alike = count_alike(list, i);
+		if (list->table)
+			name_table_add(list->table, list->at[i]->host,
+				       (uint32_t)i);
+	}
+	return ret;
 }
 
 static int fill_lists(struct rule_list *list, const struct rule_list *all)
@@ -298,93 +345,29 @@ static int choose_leads(struct policy *policy)
 	struct group group;
 
 	for (size_t i = 0; i < list->count; i += group.count) {
-		group = find_name(list, list->at[i]->host,
-				  list->at[i]->wildcard);
+		group = (struct group){ list->at + i, list->at[i]->alike };
 		if (choose_lead(policy, &group) < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int compare_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The names above the allowed ones: they must exist in DNS (RFC 8020). */
-static int list_parents(struct policy *policy)
-{
-	const struct rule_list *list = &policy->allow;
-	size_t n = 0, kept = 0;
-
-	for (size_t i = 0; i < list->count; i++) {
-		n += list->at[i]->wildcard;
-		for (const char *p = list->at[i]->host; (p = strchr(p, '.'));
-		     p++)
-			n++;
-	}
-	policy->parent = calloc(n + 1, sizeof(*policy->parent));
-	if (!policy->parent)
-		return -ENOMEM;
-	n = 0;
-	for (size_t i = 0; i < list->count; i++) {
-		const char *p = list->at[i]->host;
-
-		if (list->at[i]->wildcard)
-			policy->parent[n++] = p;
-		while ((p = strchr(p, '.')))
-			policy->parent[n++] = ++p;
-	}
-	qsort(policy->parent, n, sizeof(*policy->parent), compare_text);
-	for (size_t i = 0; i < n; i++)
-		if (!kept ||
-		    strcmp(policy->parent[kept - 1], policy->parent[i]) != 0)
-			policy->parent[kept++] = policy->parent[i];
-	policy->parent_count = kept;
-	return 0;
-}
-
-static bool is_parent(const struct policy *policy, const char *host)
-{
-	return policy->parent_count &&
-	       bsearch(&host, policy->parent, policy->parent_count,
-		       sizeof(*policy->parent), compare_text);
-}
-
-/* May a name below @host be allowed, by whatever words? */
-static bool may_have_below(const struct policy *policy, const char *host)
-{
-	struct cover cover = { .at = host };
-	struct group group;
-
-	if (policy->observes || policy->is_public || is_parent(policy, host))
-		return true;
-	while (index_next(&policy->allow, &cover, &group))
-		if (group.at[0]->wildcard)
-			return true;
-	return false;
-}
-
-bool policy_has_below(const struct policy *policy, const char *host)
-{
-	if (!policy->ceiling)
-		return is_parent(policy, host);
-	return may_have_below(policy, host) &&
-	       may_have_below(ceiling_policy(policy->ceiling), host) &&
-	       (is_parent(policy, host) ||
-		is_parent(ceiling_policy(policy->ceiling), host));
-}
-
 int index_build(struct policy *policy)
 {
 	const struct rule_list *all = &policy->all;
+	int ret = fill_names(&policy->allow, all, false);
 
-	if (fill(&policy->allow, all, false, false) < 0 ||
-	    fill(&policy->deny, all, true, false) < 0 ||
-	    fill_literals(&policy->allow_literal, all, false) < 0 ||
-	    fill_literals(&policy->deny_literal, all, true) < 0 ||
-	    fill_lists(&policy->lists, all) < 0 || choose_leads(policy) < 0 ||
-	    list_parents(policy) < 0)
-		return -ENOMEM;
-	return 0;
+	if (ret == 0)
+		ret = fill_names(&policy->deny, all, true);
+	if (ret == 0)
+		ret = fill_literals(&policy->allow_literal, all, false);
+	if (ret == 0)
+		ret = fill_literals(&policy->deny_literal, all, true);
+	if (ret == 0)
+		ret = fill_lists(&policy->lists, all);
+	if (ret == 0)
+		ret = choose_leads(policy);
+	if (ret == 0)
+		ret = parents_list(policy);
+	return ret;
 }

@@ -65,11 +65,14 @@ void policy_unref(struct policy *policy)
 		rule_free(policy->all.at[i]);
 	free(policy->all.at);
 	free(policy->allow.at);
+	name_table_free(policy->allow.table);
 	free(policy->deny.at);
+	name_table_free(policy->deny.table);
 	free(policy->allow_literal.rules.at);
 	free(policy->deny_literal.rules.at);
 	free(policy->lists.at);
 	free(policy->parent);
+	name_table_free(policy->parent_table);
 	free(policy->permit);
 	free(policy->name);
 	cell_free(&policy->cell);

@@ -13,6 +13,7 @@
 #include "policy/cell.h"
 #include "policy/digest.h"
 #include "policy/ech.h"
+#include "policy/name_table.h"
 #include "policy/policy.h"
 
 #define UPSTREAM_MAX  8
@@ -52,6 +53,9 @@ struct rule {
 	uint64_t budget[2]; /* 0: none */
 	char *text, *origin, *note;
 	unsigned index;
+	/* Of the first rule of a pattern: how many have it. Set by
+	 * index_build(). */
+	unsigned alike;
 	/* Of the first rule of a pattern: the one that answers for all of them
 	 * where there is no port, in DNS. Set by index_build(). */
 	struct rule *lead;
@@ -65,6 +69,7 @@ struct rule {
 struct rule_list {
 	struct rule **at;
 	size_t count;
+	struct name_table *table; /* by host, where they are sorted by names */
 };
 
 /* The distinct (family, prefix length) pairs of a list of literals: a look-up
@@ -94,6 +99,7 @@ struct policy {
 	struct rule_list lists; /* of denied names */
 	const char **parent;	/* sorted; they point into rule->host */
 	size_t parent_count;
+	struct name_table *parent_table;
 	struct cidr *permit;
 	size_t permit_count;
 	struct ip upstream[UPSTREAM_MAX];
@@ -142,8 +148,10 @@ struct verdict decide_alone(const struct policy *policy,
 
 bool is_v4_in_disguise(const struct ip *ip);
 
-/* Sorts @policy for look-ups. 0 or -ENOMEM. */
+/* Sorts @policy for look-ups. 0, -ENOMEM or -EIO. */
 int index_build(struct policy *policy);
+/* A step of it: the names above the allowed ones. 0 or -errno. */
+int parents_list(struct policy *policy);
 bool index_next(const struct rule_list *list, struct cover *cover,
 		struct group *ret_group);
 /* The rules of @list with the @i-th prefix length that contain @ip; empty if

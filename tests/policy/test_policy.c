@@ -134,6 +134,57 @@ static void test_verdicts(void **state)
 	policy_unref(policy);
 }
 
+#define FILLERS 300
+
+/* The same among so many others that names are looked up another way. */
+static void test_verdicts_among_many(void **state)
+{
+	static char name[2 * FILLERS][40];
+	struct piece piece[2 * FILLERS + 2] = { { BUNDLE_FILE, yaml } };
+	struct policy *policy = NULL;
+	struct policy_error err = { "" };
+
+	(void)state;
+	for (unsigned i = 0; i < FILLERS; i++) {
+		snprintf(name[2 * i], sizeof(name[0]), "%sa%u.filler%u.example",
+			 i % 3 ? "" : "*.", i, i % 7);
+		snprintf(name[2 * i + 1], sizeof(name[0]), "%sd%u.filler.test",
+			 i % 2 ? "" : "*.", i);
+		piece[2 * i + 1] = (struct piece){ BUNDLE_ALLOW, name[2 * i] };
+		piece[2 * i + 2] =
+			(struct piece){ BUNDLE_DENY, name[2 * i + 1] };
+	}
+	assert_int_equal(build_pieces(piece, &policy, &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(expect); i++)
+		check(policy, &expect[i]);
+	for (unsigned i = 0; i < FILLERS; i++) {
+		const char *allowed = name[2 * i], *denied = name[2 * i + 1];
+		char below[48];
+
+		snprintf(below, sizeof(below), "x%s",
+			 allowed + (*allowed == '*'));
+		check(policy,
+		      &(struct expect){ *allowed == '*' ? below : allowed, NULL,
+					443, REASON_RULE, "--allow" });
+		check(policy,
+		      &(struct expect){ allowed + 2 * (*allowed == '*'), NULL,
+					443,
+					*allowed == '*' ? REASON_NOT_IN_POLICY
+							: REASON_RULE,
+					*allowed == '*' ? NULL : "--allow" });
+		assert_true(policy_has_below(policy, strchr(allowed, '.') + 1));
+		snprintf(below, sizeof(below), "x%s",
+			 denied + (*denied == '*'));
+		check(policy,
+		      &(struct expect){ *denied == '*' ? below : denied, NULL,
+					443, REASON_DENY_RULE, "--deny" });
+	}
+	assert_true(policy_has_below(policy, "wild.example"));
+	assert_false(policy_has_below(policy, "filler.test"));
+	assert_false(policy_has_below(policy, "example.net"));
+	policy_unref(policy);
+}
+
 /* N1: nothing, an empty list, or only denials allow nothing. */
 static void test_nothing(void **state)
 {
@@ -372,6 +423,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_verdicts_among_many),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_ports),
 		cmocka_unit_test(test_ports_agree),
