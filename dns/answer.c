@@ -276,7 +276,7 @@ int dns_answer_parse(const void *data, size_t len, const char *host,
 	records.count = 0;
 	if (ret_records)
 		ret_records->count = 0;
-	wire_u16(&w); /* the id, which c-ares compared */
+	wire_u16(&w); /* the id, which was compared */
 	uint16_t flags = wire_u16(&w);
 	uint16_t questions = wire_u16(&w);
 	uint16_t answers = wire_u16(&w);

@@ -7,9 +7,10 @@
 
 #include "dns/rdata.h"
 
-/* Ours: header, one name, type and class, and a bare OPT at the very end,
- * because c-ares 1.18 cuts off 11 bytes to ask without it. */
-#define DNS_QUESTION_MAX (DNS_HEADER_LEN + NAME_MAX_WIRE + 4 + 11)
+/* Ours: header, one name, type and class, and a bare OPT at the very end: who
+ * asks without it cuts off so many bytes. */
+#define DNS_QUESTION_OPT 11
+#define DNS_QUESTION_MAX (DNS_HEADER_LEN + NAME_MAX_WIRE + 4 + DNS_QUESTION_OPT)
 
 struct dns_answer {
 	uint8_t rcode;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "dns/query.h"
+#include "dns/repeat.h"
 #include "dns/server.h"
 
 #define QUERIES_MAX	    DNS_SERVER_QUERIES_MAX
@@ -106,6 +107,7 @@ void filter_query(struct filter *filter, const struct dns_peer *peer,
 		  const void *data, size_t len)
 {
 	const struct services *services = filter->services;
+	const struct dns_reply *again = NULL;
 	struct query *query = NULL;
 	struct dns_query question;
 	enum dns_parse parsed = dns_query_parse(data, len, &question);
@@ -122,6 +124,12 @@ void filter_query(struct filter *filter, const struct dns_peer *peer,
 		quota && services->rate(services->ctx, sandbox, RATE_DNS);
 	if (in_time && parsed == DNS_PARSE_IGNORE) {
 		ignore(filter, peer, sandbox);
+		return;
+	}
+	if (in_time && parsed == DNS_PARSE_OK)
+		again = repeats_find(filter->repeats, sandbox, peer, &question);
+	if (again) {
+		send_reply(filter, peer, &question, again);
 		return;
 	}
 	if (in_time)
@@ -164,6 +172,12 @@ void filter_forget(struct filter *filter, const void *conn)
 void filter_forget_sandbox(struct filter *filter, const struct sandbox *sandbox)
 {
 	forget(filter, NULL, sandbox);
+	repeats_end(filter->repeats, sandbox);
+}
+
+void filter_forget_repeats(struct filter *filter)
+{
+	repeats_end(filter->repeats, NULL);
 }
 
 /* The next one that this recheck has not seen. Whoever gets a reply may forget
@@ -184,6 +198,7 @@ void filter_recheck(struct filter *filter, const struct sandbox *sandbox)
 {
 	struct query *query;
 
+	repeats_end(filter->repeats, sandbox);
 	filter->rechecks++;
 	while ((query = next_unseen(filter, sandbox))) {
 		query->rechecked = filter->rechecks;
@@ -201,15 +216,16 @@ int filter_new(struct event_base *base, const struct services *services,
 
 	if (!filter)
 		return -ENOMEM;
+	TAILQ_INIT(&filter->queries);
 	filter->tenants = tenants_new(base, services);
-	if (!filter->tenants) {
-		free(filter);
+	filter->repeats = repeats_new(base, services);
+	if (!filter->tenants || !filter->repeats) {
+		filter_free(filter);
 		return -ENOMEM;
 	}
 	filter->services = services;
 	filter->reply = reply;
 	filter->ctx = ctx;
-	TAILQ_INIT(&filter->queries);
 	*ret_filter = filter;
 	return 0;
 }
@@ -220,6 +236,7 @@ void filter_free(struct filter *filter)
 		return;
 	while (!TAILQ_EMPTY(&filter->queries))
 		query_cancel(TAILQ_FIRST(&filter->queries));
+	repeats_free(filter->repeats);
 	tenants_free(filter->tenants);
 	free(filter);
 }

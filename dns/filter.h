@@ -47,5 +47,7 @@ void filter_forget_sandbox(struct filter *filter,
  * questions under way are judged again, and those no longer allowed end with
  * REASON_POLICY_REVOKED. */
 void filter_recheck(struct filter *filter, const struct sandbox *sandbox);
+/* Nothing is answered any more from what was answered before. */
+void filter_forget_repeats(struct filter *filter);
 
 #endif

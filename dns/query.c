@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "dns/repeat.h"
 
 /* --- the end ------------------------------------------------------------- */
 
@@ -79,31 +80,45 @@ void query_cancel(struct query *query)
 
 static void on_recorded(struct wait *wait, int status);
 
+void query_note(const struct query_note *note, struct audit_event *event)
+{
+	const struct rule *rule = note->verdict.rule;
+
+	event->sandbox = note->sandbox->id;
+	event->verdict = note->verdict;
+	event->door = DOOR_DNS;
+	event->rule = rule ? rule_origin(rule) : NULL;
+	event->rule_text = rule ? rule_text(rule) : NULL;
+	event->host = note->host;
+	event->src_ip = note->peer->src;
+	event->src_port = note->peer->src_port;
+	event->dst_ip = note->peer->dst;
+	event->dst_port = note->peer->dst_port;
+	event->protocol = note->peer->conn ? "tcp" : "udp";
+	event->qtype = note->type;
+	event->rcode = note->rcode;
+}
+
 /* Hands the record over and goes to @step. */
 static void record(struct query *query, enum step step,
 		   struct audit_event *event)
 {
 	const struct services *services = query->filter->services;
 	const struct judgement *judgement = &query->judgement;
-	const struct rule *rule = judgement->verdict.rule;
+	struct query_note note = {
+		.sandbox = query->sandbox,
+		.verdict = judgement->verdict,
+		.peer = &query->peer,
+		.type = query->question.type,
+		.rcode = judgement->reply.rcode,
+	};
 	char text[NAME_TEXT_MAX];
 
-	event->sandbox = query->sandbox->id;
-	event->verdict = judgement->verdict;
-	event->door = DOOR_DNS;
-	event->rule = rule ? rule_origin(rule) : NULL;
-	event->rule_text = rule ? rule_text(rule) : NULL;
 	if (judgement->host[0])
-		event->host = judgement->host;
+		note.host = judgement->host;
 	else if (query->question.name.len)
-		event->host = name_format(&query->question.name, text);
-	event->src_ip = query->peer.src;
-	event->src_port = query->peer.src_port;
-	event->dst_ip = query->peer.dst;
-	event->dst_port = query->peer.dst_port;
-	event->protocol = query->peer.conn ? "tcp" : "udp";
-	event->qtype = query->question.type;
-	event->rcode = judgement->reply.rcode;
+		note.host = name_format(&query->question.name, text);
+	query_note(&note, event);
 	if (!event->detail)
 		event->detail = judgement->detail;
 	query->step = step;
@@ -194,6 +209,7 @@ static void on_recorded(struct wait *wait, int status)
 	struct query *query = CONTAINER_OF(wait, struct query, wait);
 
 	if (status) {
+		repeats_end(query->filter->repeats, NULL);
 		judge_refuse(&query->judgement, REASON_LEDGER_UNAVAILABLE,
 			     NULL);
 		query_reply(query);
@@ -203,6 +219,7 @@ static void on_recorded(struct wait *wait, int status)
 		   query->judgement.errand != ERRAND_NONE) {
 		query_resolve(query);
 	} else {
+		repeats_put(query->filter->repeats, query);
 		query_reply(query);
 	}
 }

@@ -10,7 +10,8 @@
  *
  * "verdict" and "answer" wait for the ledger: nothing goes upstream before the
  * record of the question was accepted, and nothing goes to the sandbox before
- * that of the answer. Without the ledger everything is SERVFAIL.
+ * that of the answer. Without the ledger everything is SERVFAIL. (The same one
+ * again within a second is not under way at all: repeat.h.)
  *
  * After every wait the verdict has to stand still: if the policy is another one
  * or the rule has expired, the question is judged anew, from the start.
@@ -57,12 +58,25 @@ struct query {
 	unsigned rechecked; /* the last recheck that saw it */
 };
 
+/* What a record has to say of a question. */
+struct query_note {
+	const struct sandbox *sandbox;
+	struct verdict verdict;
+	const struct dns_peer *peer;
+	const char *host; /* NULL: there is none */
+	uint16_t type;
+	uint8_t rcode;
+};
+
+struct repeats;
+
 struct filter {
 	const struct services *services;
 	void (*reply)(void *ctx, const struct dns_peer *peer, const void *data,
 		      size_t len);
 	void *ctx;
 	struct tenants *tenants;
+	struct repeats *repeats;
 	TAILQ_HEAD(, query) queries;
 	unsigned in_flight;
 	unsigned rechecks; /* so far */
@@ -88,6 +102,9 @@ void query_cancel(struct query *query);
 /* Does its verdict not stand any more? Then query_rejudge() is
  * next. */
 bool query_stale(const struct query *query);
+
+/* Fills @event in; its kind, answers and detail are the caller's. */
+void query_note(const struct query_note *note, struct audit_event *event);
 
 /* Writes an answer that fits @peer. @buf holds DNS_REPLY_TCP_MAX bytes. */
 size_t query_build(const struct dns_peer *peer,

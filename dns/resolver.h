@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * resolver.h - addresses and records of a name from the upstream servers:
- * c-ares on our loop, a cache by TTL, and equal questions asked once.
+ * resolver.h - addresses and records of a name from the upstream servers, a
+ * cache by TTL, and equal questions asked once.
  *
- * Queries are built here with getrandom() ids and sent with ares_send(), each
- * from a source port of its own (one channel a query: c-ares 1.18 keeps its
- * socket while any query is pending). Answers are matched against the
- * question. No server means SERVFAIL, never a fallback.
+ * Each question has an id by getrandom() and a source port of its own. Answers
+ * are matched against it. No server means SERVFAIL, never a fallback.
  */
 #ifndef DNS_RESOLVER_H
 #define DNS_RESOLVER_H

@@ -67,6 +67,11 @@ void dns_server_recheck(struct dns_server *server,
 	filter_recheck(server->filter, sandbox);
 }
 
+void dns_server_ledger_lost(struct dns_server *server)
+{
+	filter_forget_repeats(server->filter);
+}
+
 void dns_server_free(struct dns_server *server)
 {
 	if (!server)

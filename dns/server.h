@@ -12,6 +12,8 @@ struct dns_server;
 
 /* At most so many questions are under way. */
 #define DNS_SERVER_QUERIES_MAX 1024
+/* And so many answers may be repeated (repeat.h): one record for each. */
+#define DNS_SERVER_REPEATS_MAX 4096
 
 /* Serves on @udp_fd (IP_PKTINFO and IP_RECVORIGDSTADDR set; answers leave from
  * the address and port that was asked) and @tcp_fd (listening). Both are owned
@@ -31,5 +33,8 @@ void dns_server_forget(struct dns_server *server,
  * only waits longer: no verdict of another policy is ever acted upon. */
 void dns_server_recheck(struct dns_server *server,
 			const struct sandbox *sandbox);
+
+/* To be called when the ledger is lost: no answer is repeated any more. */
+void dns_server_ledger_lost(struct dns_server *server);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * upstream.h - one question to one name server: c-ares on our loop.
+ * upstream.h - one question to one name server.
  */
 #ifndef DNS_UPSTREAM_H
 #define DNS_UPSTREAM_H

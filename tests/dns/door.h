@@ -133,7 +133,7 @@ static inline int client(int type, const char *to)
 {
 	union sockaddr_any sa;
 	struct ip ip, own = ip_v4(0x7f000001);
-	const struct timeval limit = { .tv_sec = 4 };
+	const struct timeval limit = { .tv_sec = 20 };
 	int fd = socket(AF_INET, type, 0);
 
 	assert_true(fd >= 0 && ip_parse(to, &ip));

@@ -18,6 +18,8 @@ static struct filter *filter;
 static unsigned replies;
 static uint8_t reply[DNS_REPLY_TCP_MAX];
 static size_t reply_len;
+static struct ip asked_at;	   /* unless it is none: 8.8.8.8 */
+static uint32_t asks = 0x0a400002; /* the client's address */
 
 static inline void on_reply(void *ctx, const struct dns_peer *peer,
 			    const void *data, size_t len)
@@ -51,8 +53,9 @@ static inline int teardown(void **state)
 static inline void send_raw(const void *data, size_t len, void *conn)
 {
 	struct dns_peer peer = { .ifindex = 3,
-				 .src = ip_v4(0x0a400002),
-				 .dst = ip_v4(0x08080808),
+				 .src = ip_v4(asks),
+				 .dst = asked_at.len ? asked_at
+						     : ip_v4(0x08080808),
 				 .src_port = 4000,
 				 .dst_port = 53,
 				 .conn = conn };

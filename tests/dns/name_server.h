@@ -8,14 +8,13 @@
  *	slow6		answers A, but never AAAA
  *	big		TC by UDP, the answer by TCP
  *	forged		a flood of wrong answers before the right one
+ *	lucky		the same, and the second would be believed
  *	noedns		FORMERR to questions with OPT
  *	priv mixed meta	addresses that must not be dialled (mixed: one may)
  *	alias		a CNAME to elsewhere
- *	ten		ten addresses
- *	zero		a TTL of 0
+ *	ten zero	ten addresses; a TTL of 0
  *
  * and, asked for TXT, MX or SRV:
- *
  *	good		two records, names in them compressed
  *	root		names that are the root
  *	owner		records of another owner, before and after one of ours
@@ -303,12 +302,10 @@ static inline void server_forge(struct name_server *s,
 	uint8_t buf[2048];
 
 	for (unsigned i = 1; i <= 200; i++) {
-		other.id = (uint16_t)(asked->id + i);
-		memcpy(other.data, asked->data, sizeof(other.data));
-		if (i % 4 == 0) { /* right id, other question */
-			other.id = asked->id;
-			other.data[14] ^= 1;
-		}
+		other.data[14] = asked->data[14] ^ (i % 4 == 0);
+		other.id = asked->id; /* even for another question */
+		if (i % 4 && !(i == 2 && server_is(asked, "lucky")))
+			other.id = (uint16_t)(asked->id + i);
 		size_t len = server_answer(&other, buf, sizeof(buf));
 		buf[len > 40 ? len - 12 : 0] ^= 0xff;
 		sendto(s->udp, buf, len, 0, &to->sa, to_len);
@@ -353,7 +350,7 @@ static inline void server_udp(struct name_server *s)
 	server_note(s, &asked, port_from_sockaddr(&from));
 	if (server_mute(&asked))
 		return;
-	if (server_is(&asked, "forged"))
+	if (server_is(&asked, "forged") || server_is(&asked, "lucky"))
 		server_forge(s, &asked, &from, from_len);
 	size_t len = server_answer(&asked, buf, sizeof(buf));
 	sendto(s->udp, buf, len, 0, &from.sa, from_len);

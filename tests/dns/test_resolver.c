@@ -23,6 +23,7 @@ static const struct {
 	{ "alias.ok.com", 0, 1, "93.184.216.34", 33 },
 	{ "zero.ok.com", 0, 1, "93.184.216.34", 5 },
 	{ "forged.ok.com", 0, 1, "93.184.216.34", 77 },
+	{ "lucky.ok.com", 0, 1, "93.184.216.34", 77 },
 	{ "mixed.ok.com", 0, 2, "10.0.0.1", 77 },
 };
 
@@ -171,8 +172,8 @@ static void test_records_coalesced(void **state)
 	resolver_cancel_records(resolver, &asker[7].lookup);
 	for (size_t i = 0; i < 7; i++)
 		if (i != 3)
-			run_until_records(&asker[i], 5);
-	run_until_done(&addresses, 1, 5);
+			run_until_records(&asker[i], 20);
+	run_until_done(&addresses, 1, 20);
 	assert_int_equal(asker[3].done + asker[7].done, 0);
 	assert_int_equal(asker[5].lookup.count, 2);
 	assert_int_equal(asker[5].lookup.record[0].len, 3);
@@ -219,9 +220,9 @@ static void test_cached(void **state)
 		assert_int_equal(server_count(server), before + 2);
 	}
 	/* Failures are not remembered. */
-	ask(resolver, "servfail.ok.com", 5);
+	ask(resolver, "servfail.ok.com", 20);
 	size_t before = server_count(server);
-	ask(resolver, "servfail.ok.com", 5);
+	ask(resolver, "servfail.ok.com", 20);
 	assert_true(server_count(server) > before);
 	resolver_free(resolver);
 	server_stop(server);
@@ -242,8 +243,8 @@ static void test_coalesced(void **state)
 	resolver_cancel(resolver, &asker[7].lookup);
 	assert_int_equal(asker[7].done, 0);
 	asker[7] = asker[0];
-	run_until_done(asker, 7, 5);
-	run_until_done(asker + 8, ARRAY_SIZE(asker) - 8, 5);
+	run_until_done(asker, 7, 20);
+	run_until_done(asker + 8, ARRAY_SIZE(asker) - 8, 20);
 	assert_int_equal(server_count(server), 2);
 	resolver_free(resolver);
 	server_stop(server);
@@ -258,7 +259,7 @@ static void test_failover(void **state)
 
 	(void)state;
 	/* Nobody listens on port 1: ICMP says so, the next one is asked. */
-	assert_int_equal(ask(resolver, "a4.ok.com", 5).lookup.count, 1);
+	assert_int_equal(ask(resolver, "a4.ok.com", 20).lookup.count, 1);
 	assert_true(exact_s() - begin < 1.5);
 	resolver_free(resolver);
 	server_stop(server);
@@ -272,12 +273,12 @@ static void test_silent(void **state)
 
 	(void)state;
 	/* Two seconds, twice, each with an id of its own. */
-	struct asker got = ask(resolver, "silent.ok.com", 8);
+	struct asker got = ask(resolver, "silent.ok.com", 20);
 	assert_int_equal(got.status, -ETIMEDOUT);
 	assert_true(exact_s() - begin > 3 && exact_s() - begin < 6);
 	assert_int_equal(server_count(server), 4);
 	begin = exact_s();
-	got = ask(resolver, "slow6.ok.com", 5);
+	got = ask(resolver, "slow6.ok.com", 20);
 	assert_int_equal(got.lookup.count, 1);
 	assert_int_equal(got.lookup.ttl, 5);
 	assert_true(exact_s() - begin < 1.5);
@@ -293,7 +294,7 @@ static void test_no_server(void **state)
 	(void)state;
 	assert_int_equal(ask(resolver, "a4.ok.com", 1).status, -EIO);
 	resolver_set_servers(resolver, &server->at, 1);
-	assert_int_equal(ask(resolver, "a4.ok.com", 5).status, 0);
+	assert_int_equal(ask(resolver, "a4.ok.com", 20).status, 0);
 	/* None again: what was cached is forgotten too. */
 	resolver_set_servers(resolver, NULL, 0);
 	assert_int_equal(ask(resolver, "a4.ok.com", 1).status, -EIO);

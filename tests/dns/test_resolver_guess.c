@@ -3,6 +3,8 @@
  * test_resolver_guess.c - what an off-path attacker has to guess, and that in
  * the gate there are no files to read.
  */
+#include <dirent.h>
+
 #include "tests/dns/resolver_case.h"
 
 /* --- what an off-path attacker has to guess --------------------------------
@@ -81,7 +83,7 @@ static void test_ids_and_ports(void **state)
 	server_stop(server);
 }
 
-/* One after the other the channel is used again, its socket is not. */
+/* One after the other the socket is used again, its port is not. */
 static void test_ports_one_by_one(void **state)
 {
 	struct name_server *server = server_start();
@@ -99,6 +101,103 @@ static void test_ports_one_by_one(void **state)
 		port[i] = server->seen[i].port;
 	assert_true(distinct(port, SAMPLE) > SAMPLE - 4);
 	resolver_free(resolver);
+	server_stop(server);
+}
+
+/* Who has found the port has one guess: then it is asked by TCP. */
+static void test_one_guess(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	size_t tcp = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct asker got =
+			ask(resolver, i ? "forged.ok.com" : "lucky.ok.com", 20);
+		char text[IP_TEXT_MAX];
+
+		assert_int_equal(got.status, 0);
+		assert_int_equal(got.lookup.count, 1);
+		assert_string_equal(ip_format(&got.lookup.ip[0], text),
+				    "93.184.216.34");
+	}
+	assert_int_equal(server_count(server), 8);
+	for (size_t i = 0; i < 8; i++)
+		tcp += server->seen[i].tcp;
+	assert_int_equal(tcp, 4);
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+/* Without EDNS it is another question: with another id, from another port. */
+static void test_without_edns(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	uint16_t id[SAMPLE], port[SAMPLE];
+	unsigned plain = 0, tcp = 0;
+	char host[64];
+
+	(void)state;
+	for (size_t i = 0; i < SAMPLE / 4; i++) {
+		snprintf(host, sizeof(host), "noedns.m%zu.com", i);
+		assert_int_equal(ask(resolver, host, 20).lookup.count, 1);
+	}
+	assert_int_equal(server_count(server), SAMPLE);
+	for (size_t i = 0; i < SAMPLE; i++) {
+		plain += !server->seen[i].edns;
+		tcp += server->seen[i].tcp;
+		id[i] = server->seen[i].id;
+		port[i] = server->seen[i].port;
+	}
+	assert_int_equal(plain, SAMPLE / 2);
+	assert_int_equal(tcp, 0);
+	assert_true(distinct(id, SAMPLE) > SAMPLE - 4);
+	assert_true(distinct(port, SAMPLE) > SAMPLE - 4);
+	resolver_free(resolver);
+	server_stop(server);
+}
+
+static size_t open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* They wait for more questions, but not for long. */
+static void test_sockets_go(void **state)
+{
+	struct name_server *server = server_start();
+	struct resolver *resolver = resolver_at(&server->at, 1);
+	const size_t before = open_files();
+	struct asker asker[SAMPLE] = { 0 };
+	const double end = exact_s() + 30;
+	char host[64];
+
+	(void)state;
+	for (size_t i = 0; i < SAMPLE; i++) {
+		asker[i].lookup.wait.done = on_done;
+		snprintf(host, sizeof(host), "a4.s%zu.com", i);
+		resolver_lookup(resolver, host, &asker[i].lookup);
+	}
+	assert_int_equal(open_files(), before + 2 * SAMPLE);
+	run_until_done(asker, SAMPLE, 10);
+	while (open_files() > before + SAMPLE && exact_s() < end) {
+		const struct timeval tick = { .tv_usec = 20000 };
+
+		event_base_loopexit(base, &tick);
+		event_base_dispatch(base);
+	}
+	assert_true(open_files() <= before + SAMPLE);
+	resolver_free(resolver);
+	assert_int_equal(open_files(), before);
 	server_stop(server);
 }
 
@@ -140,6 +239,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ids_and_ports),
 		cmocka_unit_test(test_ports_one_by_one),
+		cmocka_unit_test(test_one_guess),
+		cmocka_unit_test(test_without_edns),
+		cmocka_unit_test(test_sockets_go),
 		cmocka_unit_test(test_empty_root),
 	};
 

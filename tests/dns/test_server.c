@@ -205,6 +205,7 @@ static void test_tcp_never_reads(void **state)
 
 static void test_tcp_too_many(void **state)
 {
+	size_t before;
 	int fd[20];
 
 	(void)state;
@@ -218,13 +219,18 @@ static void test_tcp_too_many(void **state)
 	for (size_t i = 4; i < ARRAY_SIZE(fd); i++)
 		assert_int_equal(ask_tcp(fd[i], "evil.com"), 3);
 	/* All busy: a new one is not let in. */
+	before = server_count(upstream);
 	for (size_t i = 4; i < ARRAY_SIZE(fd); i++) {
 		uint8_t buf[512];
-		size_t len = question("silent.wild.com", 1, buf);
+		char name[64];
 
-		send(fd[i], buf, len, 0);
+		snprintf(name, sizeof(name), "silent.n%zu.wild.com", i);
+		send(fd[i], buf, question(name, 1, buf), 0);
 	}
-	usleep(200000);
+	/* Each is asked for both kinds of address. */
+	for (int i = 0; i < 2000 && server_count(upstream) < before + 32; i++)
+		usleep(10000);
+	assert_true(server_count(upstream) >= before + 32);
 	AUTO_FD int late = client(SOCK_STREAM, "8.8.4.4");
 	assert_true(is_closed(late));
 	for (size_t i = 0; i < ARRAY_SIZE(fd); i++)
