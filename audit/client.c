@@ -2,9 +2,10 @@
  *
  * client.c - events out, acknowledgements in, and the list of who waits.
  *
- * A message costs the ledger more than what is in it: so events are packed, and
- * a pack leaves when all that this turn of the loop found ready was heard, or
- * when it is full. Nothing ever waits for more to come.
+ * A message costs more than what is in it: so events are packed, and a pack
+ * leaves when the loop finds nothing else ready (in a loop without priorities,
+ * when all that this turn found ready was heard), when there is enough in it,
+ * or when a millisecond has passed. Nothing waits for what is not there yet.
  *
  * Three things may be behind: the socket (packs are filled one after another,
  * and sent when there is room), the ledger (it acknowledges in order, so the
@@ -30,7 +31,9 @@
 #include "base/cleanup.h"
 #include "base/sock.h"
 
-#define ACKS_A_TURN 256
+#define ACKS_A_TURN  256
+#define PACK_ENOUGH  32 /* events */
+#define PACK_LATE_US 1000
 
 struct pack {
 	TAILQ_ENTRY(pack) entry;
@@ -44,6 +47,7 @@ struct audit_client {
 	int sock;
 	struct event *readable, *writable;
 	struct event *turn_end; /* behind all that are ready: sends */
+	struct event *late;	/* others were always ready: sends */
 	struct event *failing;	/* wakes up the loop to tell waiters of -EIO */
 	void (*gone)(void *arg);
 	void *arg;
@@ -130,6 +134,7 @@ static void die_later(struct audit_client *client)
 	event_del(client->readable);
 	event_del(client->writable);
 	event_del(client->turn_end);
+	event_del(client->late);
 	drop_queue(client);
 	wake(client);
 }
@@ -185,6 +190,7 @@ static void send_queue(struct audit_client *client)
 	if (client->full)
 		event_del(client->writable);
 	client->full = false;
+	event_del(client->late);
 }
 
 static void on_turn_end(evutil_socket_t sock, short what, void *arg)
@@ -230,6 +236,21 @@ static struct pack *pack_with_room(struct audit_client *client)
 	return pack;
 }
 
+/* An event was added. */
+static void send_soon(struct audit_client *client)
+{
+	static const struct timeval late = { .tv_usec = PACK_LATE_US };
+	const uint64_t unsent = client->submitted - client->sent;
+
+	if (unsent >= PACK_ENOUGH) {
+		send_queue(client);
+		return;
+	}
+	event_active(client->turn_end, EV_TIMEOUT, 0);
+	if (unsent == 1)
+		event_add(client->late, &late);
+}
+
 static int submit(struct audit_client *client, const struct audit_event *event)
 {
 	struct pack *pack;
@@ -243,9 +264,8 @@ static int submit(struct audit_client *client, const struct audit_event *event)
 		return client->dead ? -EIO : -ENOMEM;
 	pack->last = ++client->submitted;
 	pack->len += record_pack(event, pack->last, pack->data + pack->len);
-	/* Behind whatever else is ready now; so that is soon enough. */
 	if (!client->full)
-		event_active(client->turn_end, EV_TIMEOUT, 0);
+		send_soon(client);
 	return 0;
 }
 
@@ -374,12 +394,16 @@ int audit_client_new(struct event_base *base, int sock, void (*gone)(void *arg),
 	client->writable = event_new(base, sock, EV_WRITE | EV_PERSIST,
 				     on_writable, client);
 	client->turn_end = event_new(base, -1, 0, on_turn_end, client);
+	client->late = evtimer_new(base, on_turn_end, client);
 	client->failing = evtimer_new(base, on_failing, client);
 	if (!client->readable || !client->writable || !client->turn_end ||
-	    !client->failing || event_add(client->readable, NULL) < 0) {
+	    !client->late || !client->failing ||
+	    event_add(client->readable, NULL) < 0) {
 		audit_client_free(client);
 		return -ENOMEM;
 	}
+	/* Fine if there are no priorities. */
+	(void)event_priority_set(client->turn_end, AUDIT_CLIENT_PRIORITY);
 	*ret_client = client;
 	return 0;
 }
@@ -397,7 +421,8 @@ void audit_client_free(struct audit_client *client)
 {
 	if (!client)
 		return;
-	if (client->writable && !client->dead)
+	/* The last that is made: without it others may be missing. */
+	if (client->failing && !client->dead)
 		send_queue(client);
 	if (client->readable)
 		event_free(client->readable);
@@ -405,6 +430,8 @@ void audit_client_free(struct audit_client *client)
 		event_free(client->writable);
 	if (client->turn_end)
 		event_free(client->turn_end);
+	if (client->late)
+		event_free(client->late);
 	if (client->failing)
 		event_free(client->failing);
 	forget(&client->waiting);

@@ -21,6 +21,10 @@ struct audit_client;
  */
 #define CLIENT_QUEUE_MAX 300000
 
+/* Of libevent: what is sent waits until nothing of a lower number is ready, if
+ * the base has so many priorities. */
+#define AUDIT_CLIENT_PRIORITY 2
+
 /* So long may go on what was under way when the ledger died; then it is cut.
  * Nothing begins meanwhile. */
 #define LEDGER_GRACE_S 5

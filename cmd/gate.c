@@ -36,6 +36,24 @@ static _Noreturn void fail(const char *what, int err)
 	die(EXIT_SALLYPORT, "%s: %s", what, strerror(-err));
 }
 
+/* The kernel is told what is waited for once a turn: what is taken back within
+ * one costs nothing. No socket of ours is dup(2)ed. */
+static struct event_base *new_base(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *base = NULL;
+
+	if (config && !event_config_set_flag(
+			      config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST))
+		base = event_base_new_with_config(config);
+	/* All but the ledger's are in the middle, by default. */
+	if (base)
+		event_base_priority_init(base, AUDIT_CLIENT_PRIORITY + 1);
+	if (config)
+		event_config_free(config);
+	return base;
+}
+
 static void start(struct gate *gate, const struct msg_gate_start *msg)
 {
 	struct isolate_spec spec = { .role = ISOLATE_GATE,
@@ -50,7 +68,7 @@ static void start(struct gate *gate, const struct msg_gate_start *msg)
 	gate->services.answer = msg->answer;
 	/* Only now: libevent's epoll and c-ares' state belong to the confined
 	 * process. */
-	gate->base = event_base_new();
+	gate->base = new_base();
 	if (!gate->base)
 		fail("event loop", -ENOMEM);
 	err = resolver_new(gate->base, &gate->resolver);
@@ -80,6 +98,9 @@ static void on_ledger_gone(void *arg)
 	log_err("the ledger is gone: nothing new leaves any more, and what "
 		"goes on is cut in %d s",
 		LEDGER_GRACE_S);
+	for (size_t i = 0; i < ARRAY_SIZE(gate->dns); i++)
+		if (gate->dns[i].server)
+			dns_server_ledger_lost(gate->dns[i].server);
 	if (event_base_once(gate->base, -1, EV_TIMEOUT, on_grace_over, gate,
 			    &grace))
 		on_grace_over(-1, 0, gate);

@@ -123,8 +123,8 @@ void gate_policy_unwatch(struct gate *gate);
  * has. */
 int gate_publish_changes(struct gate *gate, const struct policy *old,
 			 int64_t since_s, int64_t now_s);
-/* Real addresses that a literal range of @old covered: the warden has closed
- * those ranges, and may have closed too much. */
+/* Real addresses that a literal range of @old covered: the warden is about to
+ * close those ranges, and leaves open what it knows of. */
 int gate_publish_uncovered(struct gate *gate, const struct policy *old,
 			   int64_t now_s);
 

@@ -81,9 +81,9 @@ static int put_in_force(struct gate *gate, struct policy *policy)
 	recheck(gate);
 	err = gate_publish_changes(gate, old, since_s, now_s);
 	if (!err)
-		err = msg_send(gate->control, MSG_GATE_RELOADED, &done, -1);
-	if (!err)
 		err = gate_publish_uncovered(gate, old, now_s);
+	if (!err)
+		err = msg_send(gate->control, MSG_GATE_RELOADED, &done, -1);
 	policy_unref(old);
 	arm(gate);
 	return err;

@@ -18,6 +18,7 @@
  *		replaced (which waits for a record itself, of the warden's)
  *	packets and refusals by rate are counted, not told; at the end of the
  *		gate they add one for each kind
+ *	an answer that was repeated adds one, which says how often
  *
  * A dead ledger has nothing under way: everybody gets room, and is refused.
  */
@@ -26,6 +27,7 @@
 #include <event2/event.h>
 
 #include "audit/client.h"
+#include "base/cleanup.h"
 #include "cmd/gate.h"
 #include "dns/server.h"
 
@@ -38,8 +40,10 @@
 #define COUNTED	     4096
 #define RELOADS	     16
 #define A_CONNECTION 4
+#define SERVERS	     ARRAY_SIZE(((struct gate *)NULL)->dns)
 
-static_assert(BEHIND + COUNTED + DNS_SERVER_QUERIES_MAX * (1 + RELOADS) +
+static_assert(BEHIND + COUNTED + SERVERS * DNS_SERVER_REPEATS_MAX +
+			      DNS_SERVER_QUERIES_MAX * (1 + RELOADS) +
 			      A_CONNECTION * LIMIT_CONNECTIONS_MAX *
 				      GATE_SANDBOXES_MAX <=
 		      CLIENT_QUEUE_MAX,

@@ -12,26 +12,27 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <event2/event_struct.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/wheel.h"
+#include "base/zalloc.h"
+#include "proxy/watch.h"
 
 #define DIAL_MAX       8
 #define DIAL_SPACED_MS 250
 
 struct attempt {
 	struct dial *dial;
-	struct event writable;
-	int fd; /* -1: not started, or failed */
+	struct watch *watch; /* NULL: not started, or failed */
 	struct ip ip;
 };
 
 struct dial {
-	struct event_base *base;
-	struct event timer;
+	struct wheel *wheel;
+	struct timer timer;
 	dial_done *done;
 	void *arg;
 	int64_t deadline_ms;
@@ -45,16 +46,15 @@ struct dial {
 
 static void close_attempt(struct attempt *a)
 {
-	if (a->fd < 0)
+	if (!a->watch)
 		return;
-	event_del(&a->writable);
-	close_fd(&a->fd);
+	watch_close(&a->watch);
 	a->dial->waiting--;
 }
 
 static void dial_free(struct dial *dial)
 {
-	event_del(&dial->timer);
+	wheel_cancel(&dial->timer);
 	for (size_t i = 0; i < dial->count; i++)
 		close_attempt(&dial->attempt[i]);
 	free(dial);
@@ -66,39 +66,28 @@ void dial_cancel(struct dial *dial)
 		dial_free(dial);
 }
 
-/* The end. @fd is the callee's. */
-static void finish(struct dial *dial, int fd, int error, const struct ip *ip)
+/* The end. @server is the callee's. */
+static void finish(struct dial *dial, struct watch *server, int error,
+		   const struct ip *ip)
 {
-	dial->done(dial->arg, fd, error, ip);
+	dial->done(dial->arg, server, error, ip);
 	dial_free(dial);
 }
 
 static void win(struct attempt *a)
 {
 	struct dial *dial = a->dial;
-	int fd;
+	struct watch *watch = STEAL(a->watch);
 
-	event_del(&a->writable);
-	fd = steal_fd(&a->fd);
+	watch_for(watch, 0);
 	dial->waiting--;
 	/* Before done(), so that the losers are gone when it looks. */
 	for (size_t i = 0; i < dial->count; i++)
 		close_attempt(&dial->attempt[i]);
-	finish(dial, fd, 0, &a->ip);
+	finish(dial, watch, 0, &a->ip);
 }
 
-static void set_timer(struct dial *dial, int64_t ms)
-{
-	struct timeval tv;
-
-	if (ms < 0)
-		ms = 0;
-	tv = (struct timeval){ .tv_sec = ms / 1000,
-			       .tv_usec = (ms % 1000) * 1000 };
-	event_add(&dial->timer, &tv);
-}
-
-static void on_writable(int fd, short what, void *arg);
+static void on_writable(void *arg, int fd, short what);
 
 /* Starts @a. Returns 0 or -errno. */
 static int connect_to(struct attempt *a)
@@ -118,10 +107,14 @@ static int connect_to(struct attempt *a)
 	if (connect(fd, &sa.sa, len) < 0 && errno != EINPROGRESS &&
 	    errno != EINTR)
 		return -errno;
-	event_assign(&a->writable, a->dial->base, fd, EV_WRITE, on_writable, a);
-	if (event_add(&a->writable, NULL) < 0)
+	AUTO_WATCH struct watch *watch =
+		watch_new(wheel_base(a->dial->wheel), steal_fd(&fd));
+	if (!watch)
 		return -ENOMEM;
-	a->fd = steal_fd(&fd);
+	watch_tell(watch, on_writable, a);
+	if (watch_for(watch, EV_WRITE))
+		return -ENOMEM;
+	a->watch = STEAL(watch);
 	a->dial->waiting++;
 	return 0;
 }
@@ -146,14 +139,15 @@ static void wait_more(struct dial *dial)
 {
 	int64_t left = dial->deadline_ms - now_ms();
 
-	if (!dial->waiting)
-		left = 0;
-	else if (dial->next < dial->count && left > DIAL_SPACED_MS)
+	if (dial->next < dial->count && left > DIAL_SPACED_MS)
 		left = DIAL_SPACED_MS;
-	set_timer(dial, left);
+	if (dial->waiting && left > 0)
+		wheel_set(dial->wheel, &dial->timer, (unsigned)left);
+	else
+		wheel_soon(dial->wheel, &dial->timer);
 }
 
-static void on_writable(int fd, short what, void *arg)
+static void on_writable(void *arg, int fd, short what)
 {
 	struct attempt *a = arg;
 	struct dial *dial = a->dial;
@@ -174,24 +168,22 @@ static void on_writable(int fd, short what, void *arg)
 	if (dial->waiting)
 		wait_more(dial);
 	else
-		finish(dial, -1, dial->error, dial->last);
+		finish(dial, NULL, dial->error, dial->last);
 }
 
-static void on_timer(int fd, short what, void *arg)
+static void on_timer(struct timer *timer)
 {
-	struct dial *dial = arg;
+	struct dial *dial = CONTAINER_OF(timer, struct dial, timer);
 
-	(void)fd;
-	(void)what;
 	if (dial->waiting && now_ms() >= dial->deadline_ms) {
-		finish(dial, -1, ETIMEDOUT, dial->last);
+		finish(dial, NULL, ETIMEDOUT, dial->last);
 		return;
 	}
 	start_next(dial);
 	if (dial->waiting)
 		wait_more(dial);
 	else
-		finish(dial, -1, dial->error, dial->last);
+		finish(dial, NULL, dial->error, dial->last);
 }
 
 static bool known(const struct dial *dial, const struct ip *ip)
@@ -230,28 +222,27 @@ static void interleave(struct dial *dial, const struct ip *ip, size_t n)
 			continue;
 		struct attempt *a = &dial->attempt[dial->count++];
 		a->dial = dial;
-		a->fd = -1;
 		a->ip = *found;
 	}
 }
 
-struct dial *dial_start(struct event_base *base, const struct ip *ip, size_t n,
+struct dial *dial_start(struct wheel *wheel, const struct ip *ip, size_t n,
 			uint16_t port, unsigned timeout_ms, dial_done *done,
 			void *arg)
 {
 	size_t slots = n < DIAL_MAX ? n : DIAL_MAX;
 	struct dial *dial =
-		calloc(1, sizeof(*dial) + slots * sizeof(dial->attempt[0]));
+		zalloc(sizeof(*dial) + slots * sizeof(dial->attempt[0]));
 
 	if (!dial)
 		return NULL;
-	dial->base = base;
+	dial->wheel = wheel;
 	dial->port = port;
 	dial->done = done;
 	dial->arg = arg;
 	dial->error = EADDRNOTAVAIL; /* what it is without any address */
 	dial->deadline_ms = now_ms() + timeout_ms;
-	event_assign(&dial->timer, base, -1, 0, on_timer, dial);
+	dial->timer.ring = on_timer;
 	interleave(dial, ip, n);
 	start_next(dial);
 	/* If all failed at once, the timer brings that news from the loop. */

@@ -9,16 +9,18 @@
 
 #include "base/addr.h"
 
-struct event_base;
 struct dial;
+struct watch;
+struct wheel;
 
-/* @fd: connected, non-blocking, owned by the callee; or -1 and @error (errno of
- * the last failure, ETIMEDOUT). @ip is the one used. Not called from within
+/* @server: connected, owned by the callee; or NULL and @error (errno of the
+ * last failure, ETIMEDOUT). @ip is the one used. Not called from within
  * dial_start(). The dial is freed after it returns. */
-typedef void dial_done(void *arg, int fd, int error, const struct ip *ip);
+typedef void dial_done(void *arg, struct watch *server, int error,
+		       const struct ip *ip);
 
 /* Copies @ip. @timeout_ms is for all of it. NULL without memory. */
-struct dial *dial_start(struct event_base *base, const struct ip *ip, size_t n,
+struct dial *dial_start(struct wheel *wheel, const struct ip *ip, size_t n,
 			uint16_t port, unsigned timeout_ms, dial_done *done,
 			void *arg);
 /* NULL is fine. Nothing is called any more. */

@@ -15,8 +15,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/sock.h"
+#include "base/zalloc.h"
 #include "proxy/exchange_impl.h"
 #include "proxy/tunnel.h"
+#include "proxy/watch.h"
 
 /* A test may be in a hurry. */
 #ifndef HEAD_MS
@@ -41,7 +43,7 @@ void exchange_end_flow(struct exchange *x, const char *how)
 {
 	struct flow *flow = STEAL(x->flow);
 
-	close_fd(&x->result.fd); /* dialled, but not yet taken up */
+	watch_close(&x->result.server); /* dialled, but not yet taken up */
 	side_close(&x->side[SERVER]);
 	if (flow)
 		flow_close(flow, x->up, x->down, how);
@@ -52,11 +54,9 @@ void exchange_end_flow(struct exchange *x, const char *how)
 
 void exchange_cut(struct exchange *x, const char *how)
 {
-	if (x->side[SERVER].fd >= 0)
-		sock_reset_on_close(x->side[SERVER].fd);
+	side_reset(&x->side[SERVER]);
 	exchange_end_flow(x, how);
-	if (x->side[CLIENT].fd >= 0)
-		sock_reset_on_close(x->side[CLIENT].fd);
+	side_reset(&x->side[CLIENT]);
 	exchange_phase(x, EXCHANGE_OVER);
 }
 
@@ -138,13 +138,11 @@ static void time_out(struct exchange *x)
 	}
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_timer(struct timer *timer)
 {
-	struct exchange *x = arg;
+	struct exchange *x = CONTAINER_OF(timer, struct exchange, timer);
 	uint64_t limit = limit_ms(x);
 
-	(void)fd;
-	(void)what;
 	if (limit && clock_ms(CLOCK_MONOTONIC) - x->since >= limit)
 		time_out(x);
 	exchange_progress(x);
@@ -165,18 +163,15 @@ static void on_room(struct wait *wait, int status)
 static void set_timer(struct exchange *x)
 {
 	uint64_t limit = limit_ms(x), now = clock_ms(CLOCK_MONOTONIC), ms;
-	struct timeval tv;
 
 	if (!limit) {
-		event_del(x->timer);
+		wheel_cancel(&x->timer);
 		return;
 	}
 	ms = now - x->since >= limit ? 0 : limit - (now - x->since);
 	if (x->flow && ms > PROGRESS_MS)
 		ms = PROGRESS_MS;
-	tv.tv_sec = (time_t)(ms / 1000);
-	tv.tv_usec = (suseconds_t)(ms % 1000 * 1000);
-	event_add(x->timer, &tv);
+	wheel_set(x->config.wheel, &x->timer, (unsigned)ms);
 }
 
 static void set_events(struct exchange *x)
@@ -189,7 +184,7 @@ static void set_events(struct exchange *x)
 			 (x->phase == EXCHANGE_LINGER ||
 			  buf_room(&client->in) > 0),
 		 buf_len(&client->out) > 0);
-	if (server->fd >= 0)
+	if (server->watch)
 		side_arm(server,
 			 x->phase == EXCHANGE_RELAY && open && !server->eof &&
 				 buf_room(&server->in) > 0,
@@ -204,7 +199,7 @@ static bool step_linger(struct exchange *x)
 	if (buf_len(&client->out))
 		return false;
 	if (!x->shut) {
-		shutdown(client->fd, SHUT_WR);
+		shutdown(side_fd(client), SHUT_WR);
 		x->shut = true;
 	}
 	if (client->eof || x->lingered > LINGER_BYTES)
@@ -249,8 +244,7 @@ void exchange_free(struct exchange *x)
 	exchange_end_flow(x, "aborted");
 	side_close(&x->side[CLIENT]);
 	exchange_drop_buffers(x);
-	if (x->timer)
-		event_free(x->timer);
+	wheel_cancel(&x->timer);
 	free(x);
 }
 
@@ -293,50 +287,44 @@ static int give_buffers(struct exchange *x)
 	return 0;
 }
 
-static int prepare(struct exchange *x, int fd, const void *first, size_t len)
+static int prepare(struct exchange *x, const void *first, size_t len)
 {
 	int err;
 
-	err = side_open(&x->side[CLIENT], x, fd);
-	if (!err)
-		err = give_buffers(x);
+	err = give_buffers(x);
 	if (!err && len > EXCHANGE_BUF)
 		err = -EMSGSIZE;
-	if (!err)
-		err = sock_nonblock(fd);
-	x->timer = event_new(x->config.base, -1, 0, on_timer, x);
-	if (!err && !x->timer)
-		err = -ENOMEM;
 	if (err)
 		return err;
 	buf_put(&x->side[CLIENT].in, first, len);
 	exchange_phase(x, EXCHANGE_HEAD);
 	/* The first step is the loop's, not the caller's. */
-	event_active(x->timer, EV_TIMEOUT, 0);
+	wheel_soon(x->config.wheel, &x->timer);
 	return 0;
 }
 
-int exchange_start(const struct exchange_config *config, int client_fd,
+int exchange_start(const struct exchange_config *config, struct watch *client,
 		   const void *first, size_t len,
 		   struct exchange **ret_exchange)
 {
-	struct exchange *x = calloc(1, sizeof(*x));
+	struct exchange *x = zalloc(sizeof(*x));
 	int err;
 
 	if (!x) {
-		close(client_fd);
+		watch_close(&client);
 		return -ENOMEM;
 	}
 	x->config = *config;
 	x->room.done = on_room;
+	x->timer.ring = on_timer;
 	if (config->host) {
 		snprintf(x->fixed_host, sizeof(x->fixed_host), "%s",
 			 config->host);
 		x->config.host = x->fixed_host;
 	}
-	x->side[SERVER].fd = x->result.fd = -1;
-	x->side[SERVER].exchange = x;
-	err = prepare(x, client_fd, first, len);
+	side_open(&x->side[CLIENT], x, client);
+	side_open(&x->side[SERVER], x, NULL);
+	err = prepare(x, first, len);
 	if (err) {
 		exchange_free(x);
 		return err;

@@ -9,12 +9,13 @@
 
 #include "policy/services.h"
 
-struct event_base;
 struct exchange;
 struct fold;
+struct watch;
+struct wheel;
 
 struct exchange_config {
-	struct event_base *base;
+	struct wheel *wheel;
 	const struct services *services;
 	struct sandbox *sandbox;
 	enum door door; /* DOOR_HTTP: absolute-form; else origin-form */
@@ -39,8 +40,9 @@ struct exchange_config {
 	unsigned head_ms, idle_ms, response_ms, body_ms;
 };
 
-/* Takes @client_fd. @first: bytes read already, copied. 0 or -errno. */
-int exchange_start(const struct exchange_config *config, int client_fd,
+/* Takes @client (closed also on failure). @first: bytes read already, copied. 0
+ * or -errno. */
+int exchange_start(const struct exchange_config *config, struct watch *client,
 		   const void *first, size_t len,
 		   struct exchange **ret_exchange);
 /* Ends it now. closed() is not called. NULL is fine. */

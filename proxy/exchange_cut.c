@@ -35,8 +35,7 @@ static void cut(struct exchange *x, enum reason reason, const char *how)
 	uint64_t up = 0, down = 0;
 
 	tunnel_abort(STEAL(x->tunnel), &up, &down);
-	if (x->side[SERVER].fd >= 0)
-		sock_reset_on_close(x->side[SERVER].fd);
+	side_reset(&x->side[SERVER]);
 	flow_cut(STEAL(x->flow), reason, x->up + up, x->down + down, how);
 	x->up = x->down = 0;
 	exchange_cut(x, how);
@@ -53,8 +52,7 @@ void exchange_over_budget(struct exchange *x)
 		cut(x, REASON_LIMIT_BYTES, how);
 		return;
 	}
-	if (x->side[SERVER].fd >= 0)
-		sock_reset_on_close(x->side[SERVER].fd);
+	side_reset(&x->side[SERVER]);
 	exchange_refuse(x, REASON_LIMIT_BYTES, 0, NULL);
 	flow_status(x->flow, reason_info(REASON_LIMIT_BYTES)->http_status);
 	flow_cut(STEAL(x->flow), REASON_LIMIT_BYTES, x->up, x->down, how);

@@ -15,6 +15,7 @@
 #ifndef PROXY_EXCHANGE_IMPL_H
 #define PROXY_EXCHANGE_IMPL_H
 
+#include "base/wheel.h"
 #include "base/wire.h"
 #include "policy/hostname.h"
 #include "proxy/exchange.h"
@@ -22,8 +23,8 @@
 #include "proxy/sniff/http_body.h"
 #include "proxy/sniff/http_response.h"
 
-struct event;
 struct tunnel;
+struct watch;
 
 #define EXCHANGE_BUF	 (64 * 1024)
 #define EXCHANGE_INTERIM 32 /* 1xx responses before the final one */
@@ -47,9 +48,7 @@ enum { CLIENT, SERVER };
 
 struct side {
 	struct exchange *exchange;
-	int fd;
-	struct event *readable, *writable;
-	bool reading, writing; /* armed */
+	struct watch *watch; /* NULL: there is none */
 	bool eof;
 	bool broken; /* reset, or can't be written to */
 	struct buf in, out;
@@ -61,7 +60,7 @@ struct exchange {
 	enum exchange_phase phase;
 	bool running;
 	struct side side[2];
-	struct event *timer;
+	struct timer timer;
 	uint64_t since;	 /* when what the present limit is for began */
 	size_t lingered; /* bytes dropped; EXCHANGE_LINGER */
 	bool shut;
@@ -108,9 +107,11 @@ size_t buf_room(struct buf *b); /* moves bytes to the front */
 void buf_put(struct buf *b, const void *data, size_t len);
 void buf_drop(struct buf *b, size_t len);
 void buf_clear(struct buf *b);
-int side_open(struct side *side, struct exchange *x, int fd);
+void side_open(struct side *side, struct exchange *x, struct watch *watch);
+int side_fd(const struct side *side); /* or -1 */
 void side_close(struct side *side);
-bool side_flush(struct side *side); /* wrote something? */
+void side_reset(const struct side *side); /* when it is closed */
+bool side_flush(struct side *side);	  /* wrote something? */
 void side_arm(struct side *side, bool read, bool write);
 
 /* exchange_request.c */

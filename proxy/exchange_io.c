@@ -13,7 +13,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/sock.h"
 #include "proxy/exchange_impl.h"
+#include "proxy/watch.h"
 
 size_t buf_len(const struct buf *b)
 {
@@ -84,9 +86,9 @@ static void side_read(struct side *side)
 		return;
 	/* Is there more than may be read? */
 	if (paid == 0)
-		n = recv(side->fd, drop, 1, MSG_PEEK);
+		n = recv(side_fd(side), drop, 1, MSG_PEEK);
 	else
-		n = recv(side->fd, to, paid, 0);
+		n = recv(side_fd(side), to, paid, 0);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -126,13 +128,14 @@ bool side_flush(struct side *side)
 	size_t len = buf_len(&side->out);
 	ssize_t n;
 
-	if (side->fd < 0 || side->broken || len == 0)
+	if (!side->watch || side->broken || len == 0)
 		return false;
 	if (up)
 		len = paid(x, len);
 	if (len == 0)
 		return false;
-	n = send(side->fd, side->out.data + side->out.start, len, MSG_NOSIGNAL);
+	n = send(side_fd(side), side->out.data + side->out.start, len,
+		 MSG_NOSIGNAL);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n < 0) {
@@ -149,68 +152,48 @@ bool side_flush(struct side *side)
 	return true;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_event(void *arg, int fd, short what)
 {
 	struct side *side = arg;
 
 	(void)fd;
-	(void)what;
-	side_read(side);
-	exchange_run(side->exchange);
-}
-
-static void on_writable(evutil_socket_t fd, short what, void *arg)
-{
-	struct side *side = arg;
-
-	(void)fd;
-	(void)what;
+	if (what & EV_READ)
+		side_read(side);
 	exchange_run(side->exchange);
 }
 
 /* Buffers stay with the exchange; only the socket comes and goes. */
-int side_open(struct side *side, struct exchange *x, int fd)
+void side_open(struct side *side, struct exchange *x, struct watch *watch)
 {
-	struct event_base *base = x->config.base;
-
 	side->exchange = x;
-	side->fd = fd;
+	side->watch = watch;
 	side->eof = side->broken = false;
-	side->readable =
-		event_new(base, fd, EV_READ | EV_PERSIST, on_readable, side);
-	side->writable =
-		event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, side);
-	return side->readable && side->writable ? 0 : -ENOMEM;
+	if (watch)
+		watch_tell(watch, on_event, side);
 }
 
-static void event_end(struct event **event)
+int side_fd(const struct side *side)
 {
-	if (*event)
-		event_free(*event);
-	*event = NULL;
+	return watch_fd(side->watch);
+}
+
+void side_reset(const struct side *side)
+{
+	if (side->watch)
+		sock_reset_on_close(side_fd(side));
 }
 
 void side_close(struct side *side)
 {
-	event_end(&side->readable);
-	event_end(&side->writable);
-	side->reading = side->writing = false;
-	close_fd(&side->fd);
+	watch_close(&side->watch);
 	buf_clear(&side->in);
 	buf_clear(&side->out);
 }
 
-static void arm(struct event *event, bool want, bool *armed)
-{
-	if (!event || want == *armed)
-		return;
-	if (want ? event_add(event, NULL) : event_del(event))
-		return;
-	*armed = want;
-}
-
 void side_arm(struct side *side, bool read, bool write)
 {
-	arm(side->readable, read, &side->reading);
-	arm(side->writable, write, &side->writing);
+	/* Without memory time ends it. */
+	if (side->watch)
+		watch_for(side->watch, (short)((read ? EV_READ : 0) |
+					       (write ? EV_WRITE : 0)));
 }

@@ -180,12 +180,13 @@ static bool start_flow(struct exchange *x, const struct judged *j)
 	struct flow *flow;
 
 	x->decided = false;
-	x->result.fd = -1;
+	x->result.server = NULL;
 	x->up = x->down = x->told = 0;
 	x->told_at = clock_ms(CLOCK_MONOTONIC);
 	exchange_phase(x, EXCHANGE_DECIDE);
 	x->asked = true;
-	flow = flow_start(x->config.base, x->config.services, &ask, on_flow, x);
+	flow = flow_start(x->config.wheel, x->config.services, &ask, on_flow,
+			  x);
 	if (!flow) {
 		exchange_cut(x, "error");
 		return true;
@@ -316,10 +317,7 @@ static bool begin_relay(struct exchange *x)
 	static const char go[] = "HTTP/1.1 100 Continue\r\n\r\n";
 	struct side *server = &x->side[SERVER];
 
-	if (side_open(server, x, steal_fd(&x->result.fd))) {
-		exchange_cut(x, "error");
-		return true;
-	}
+	side_open(server, x, STEAL(x->result.server));
 	if (x->expect_continue && x->up_framing != HTTP_NO_BODY)
 		buf_put(&x->side[CLIENT].out, go, sizeof(go) - 1);
 	exchange_phase(x, EXCHANGE_RELAY);
@@ -331,7 +329,7 @@ bool exchange_step_decide(struct exchange *x)
 	if (!x->decided)
 		return false;
 	x->decided = false;
-	if (x->result.verdict.allow && x->result.fd >= 0)
+	if (x->result.verdict.allow && x->result.server)
 		return begin_relay(x);
 	exchange_refuse(x, x->result.verdict.reason, 0, x->result.detail);
 	exchange_end_flow(x, "refused");

@@ -53,7 +53,6 @@ static void start_tunnel(struct exchange *x)
 		.meters = flow_meters(x->flow),
 	};
 	size_t len = buf_len(&client->in);
-	int client_fd, server_fd;
 	int err;
 
 	/* It goes up as it is, or not at all. */
@@ -63,13 +62,10 @@ static void start_tunnel(struct exchange *x)
 	}
 	exchange_spend(x, UP, len);
 
-	side_arm(client, false, false);
-	side_arm(server, false, false);
-	event_del(x->timer);
-	client_fd = steal_fd(&client->fd);
-	server_fd = steal_fd(&server->fd);
+	wheel_cancel(&x->timer);
 	exchange_phase(x, EXCHANGE_TUNNEL);
-	err = tunnel_new(x->config.base, client_fd, server_fd,
+	err = tunnel_new(x->config.wheel, STEAL(client->watch),
+			 STEAL(server->watch),
 			 (const uint8_t *)client->in.data + client->in.start,
 			 len, &limits, &ops, x, &x->tunnel);
 	exchange_drop_buffers(x);

@@ -5,16 +5,17 @@
 #include "proxy/flow.h"
 
 #include <event2/event.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/sock.h"
+#include "base/zalloc.h"
 #include "proxy/flow_open.h"
 #include "proxy/fold.h"
 #include "proxy/wanted.h"
+#include "proxy/watch.h"
 
 #define SNI_MAX	   255
 #define TARGET_MAX (64 * 1024)
@@ -34,7 +35,7 @@ struct audit_event flow_event(const struct flow *flow, enum event_kind kind)
 		.src_port = flow->src_port,
 		.dst_ip = flow->ip,
 		.dst_port = flow->port,
-		.protocol = *flow->protocol ? flow->protocol : NULL,
+		.protocol = flow->protocol,
 		.sni = flow->sni,
 		.ech = flow->ech,
 	};
@@ -67,13 +68,14 @@ static bool copy(char **ret_copy, const char *text, size_t max)
 static struct flow *flow_new(const struct services *services,
 			     const struct flow_ask *ask)
 {
-	struct flow *flow = calloc(1, sizeof(*flow));
+	struct flow *flow = zalloc(sizeof(*flow));
 
 	if (!flow)
 		return NULL;
 	flow->services = services;
 	flow->id = services->flow_id(services->ctx);
 	flow->start_ms = now_ms();
+	flow->protocol = ask->protocol;
 	flow->door = ask->door;
 	flow->src_ip = ask->src_ip;
 	flow->src_port = ask->src_port;
@@ -90,9 +92,6 @@ static struct flow *flow_new(const struct services *services,
 		if (ask->sandbox->policy)
 			flow->policy = policy_ref(ask->sandbox->policy);
 	}
-	if (ask->protocol)
-		snprintf(flow->protocol, sizeof(flow->protocol), "%s",
-			 ask->protocol);
 	if (!copy(&flow->host, ask->host, HOST_MAX + 1) ||
 	    !copy(&flow->sni, ask->sni, SNI_MAX) ||
 	    !copy(&flow->method, ask->method, TARGET_MAX) ||
@@ -103,8 +102,7 @@ static struct flow *flow_new(const struct services *services,
 	return flow;
 }
 
-struct flow *flow_start(struct event_base *base,
-			const struct services *services,
+struct flow *flow_start(struct wheel *wheel, const struct services *services,
 			const struct flow_ask *ask, flow_done *done, void *arg)
 {
 	struct flow *flow = flow_new(services, ask);
@@ -112,22 +110,19 @@ struct flow *flow_start(struct event_base *base,
 
 	if (!flow)
 		return NULL;
-	o = flow->opening = calloc(1, sizeof(*o));
-	if (!o)
-		goto failed;
+	o = flow->opening = zalloc(sizeof(*o));
+	if (!o) {
+		flow_free(flow);
+		return NULL;
+	}
 	o->flow = flow;
-	o->base = base;
+	o->wheel = wheel;
 	o->done = done;
 	o->arg = arg;
 	o->fold = ask->fold;
 	o->step = STEP_TELL;
-	o->result.fd = -1;
-	if (opening_start(o, ask->sandbox))
-		goto failed;
+	opening_start(o, ask->sandbox);
 	return flow;
-failed:
-	flow_free(flow);
-	return NULL;
 }
 
 void flow_refuse(struct flow *flow, enum reason reason, const char *sni,
@@ -212,8 +207,7 @@ void flow_classified(struct flow *flow, const char *protocol, const char *sni)
 	char *copied = NULL;
 
 	if (protocol)
-		snprintf(flow->protocol, sizeof(flow->protocol), "%s",
-			 protocol);
+		flow->protocol = protocol;
 	if (!sni || !copy(&copied, sni, SNI_MAX))
 		return;
 	free(flow->sni);
@@ -238,6 +232,16 @@ uint64_t flow_id(const struct flow *flow)
 const char *flow_host(const struct flow *flow)
 {
 	return flow->host;
+}
+
+const char *flow_sni(const struct flow *flow)
+{
+	return flow->sni;
+}
+
+bool flow_has_ech(const struct flow *flow)
+{
+	return flow->ech;
 }
 
 const struct rule *flow_rule(const struct flow *flow)
@@ -282,8 +286,8 @@ void flow_cut(struct flow *flow, enum reason reason, uint64_t up, uint64_t down,
 {
 	if (!flow)
 		return;
-	if (flow->opening && flow->opening->result.fd >= 0)
-		sock_reset_on_close(flow->opening->result.fd);
+	if (flow->opening && flow->opening->result.server)
+		sock_reset_on_close(watch_fd(flow->opening->result.server));
 	flow->verdict =
 		(struct verdict){ .reason = reason, .rule = flow->rule };
 	flow_close(flow, up, down, how);

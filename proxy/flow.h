@@ -19,9 +19,10 @@
 
 #include "policy/services.h"
 
-struct event_base;
 struct flow;
 struct fold;
+struct watch;
+struct wheel;
 
 struct flow_ask {
 	struct sandbox *sandbox;
@@ -31,7 +32,7 @@ struct flow_ask {
 	const char *host; /* canonical, or NULL and */
 	struct ip address;
 	uint16_t port;
-	const char *protocol; /* for the record: "tls", "http", "tcp" */
+	const char *protocol; /* for the record, static: "tls", "http", "tcp" */
 	const char *sni;      /* for the record, may be NULL */
 	bool ech;	      /* for the record */
 	/* A plain HTTP request: recorded as EVENT_HTTP_REQUEST. Else NULL. */
@@ -45,7 +46,7 @@ struct flow_ask {
 
 struct flow_result {
 	struct verdict verdict; /* if not .allow: refused, with reason */
-	int fd;			/* connected, non-blocking; the callee's now */
+	struct watch *server;	/* connected; the callee's now. Or NULL */
 	const char *detail;	/* for people: "connection refused", or NULL */
 };
 
@@ -55,11 +56,11 @@ struct flow_result {
 typedef void flow_done(void *arg, struct flow *flow,
 		       const struct flow_result *result);
 
-/* Strings of @ask are copied. NULL without memory. What must be plain HTTP and
- * is no request yet (CONNECT to port 80) is decided and recorded only: done
- * with .fd -1, and nothing is dialled. Its requests are flows of their own. */
-struct flow *flow_start(struct event_base *base,
-			const struct services *services,
+/* Strings of @ask are copied, but for static ones. NULL without memory. What
+ * must be plain HTTP and is no request yet (CONNECT to port 80) is decided and
+ * recorded only: done without a server, and nothing is dialled. Its requests
+ * are flows of their own. */
+struct flow *flow_start(struct wheel *wheel, const struct services *services,
 			const struct flow_ask *ask, flow_done *done, void *arg);
 
 /* Refuses a flow that was going or about to: records the denial (a name that
@@ -90,6 +91,9 @@ void flow_status(struct flow *flow, uint16_t status);
 
 uint64_t flow_id(const struct flow *flow);
 const char *flow_host(const struct flow *flow); /* NULL: literal address */
+/* What flow_classified() and flow_saw_ech() were told last; NULL: none. */
+const char *flow_sni(const struct flow *flow);
+bool flow_has_ech(const struct flow *flow);
 const struct rule *flow_rule(const struct flow *flow); /* NULL if refused, or
 							  if none allowed it */
 enum wanted flow_wanted(const struct flow *flow);

@@ -20,6 +20,7 @@
 #include "proxy/fold.h"
 #include "proxy/vet.h"
 #include "proxy/wanted.h"
+#include "proxy/watch.h"
 
 #define DIAL_TIMEOUT_MS 10000
 
@@ -36,39 +37,36 @@ void opening_free(struct opening *o)
 	if (o->step == STEP_RESOLVE)
 		services->resolve_cancel(services->ctx, &o->lookup);
 	dial_cancel(o->dial);
-	if (o->later)
-		event_free(o->later);
-	close_fd(&o->result.fd);
+	wheel_cancel(&o->later);
+	watch_close(&o->result.server);
 	free(o);
 }
 
-static void on_later(int fd, short what, void *arg)
+static void on_later(struct timer *later)
 {
-	struct opening *o = arg;
+	struct opening *o = CONTAINER_OF(later, struct opening, later);
 	struct flow *flow = o->flow;
 	struct flow_result result = o->result;
 	flow_done *done = o->done;
 	void *done_arg = o->arg;
 
-	(void)fd;
-	(void)what;
-	o->result.fd = -1;
+	o->result.server = NULL;
 	if (result.verdict.allow)
 		opening_free(STEAL(flow->opening));
 	/* A refusal's detail may point into the opening: it stays. */
 	done(done_arg, flow, &result);
 }
 
-/* The last step. @fd, if any, will be the callee's. */
-static void tell(struct opening *o, int fd, const char *detail)
+/* The last step. @server, if any, will be the callee's. */
+static void tell(struct opening *o, struct watch *server, const char *detail)
 {
 	o->step = STEP_TELL;
 	o->result = (struct flow_result){
 		.verdict = o->flow->verdict,
-		.fd = fd,
+		.server = server,
 		.detail = detail,
 	};
-	event_active(o->later, EV_TIMEOUT, 0);
+	wheel_soon(o->wheel, &o->later);
 }
 
 /* A step after the verdict failed, and nothing came of it. */
@@ -83,7 +81,7 @@ static void fail(struct opening *o, enum reason reason, const char *detail)
 	event = flow_event(flow, EVENT_FLOW_DIAL);
 	event.detail = detail;
 	flow_record(flow, &event, NULL);
-	tell(o, -1, detail);
+	tell(o, NULL, detail);
 }
 
 static const char *why(int error)
@@ -136,7 +134,8 @@ static void endpoint_text(const struct endpoint *endpoint, char *buf,
 		 ip_format(&endpoint->ip, ip), endpoint->port);
 }
 
-static void on_dialled(void *arg, int fd, int error, const struct ip *ip)
+static void on_dialled(void *arg, struct watch *server, int error,
+		       const struct ip *ip)
 {
 	struct opening *o = arg;
 	struct flow *flow = o->flow;
@@ -145,7 +144,7 @@ static void on_dialled(void *arg, int fd, int error, const struct ip *ip)
 	o->dial = NULL;
 	if (ip)
 		flow->ip = *ip;
-	if (fd < 0) {
+	if (!server) {
 		fail(o,
 		     error == ETIMEDOUT ? REASON_TIMEOUT
 					: REASON_CONNECT_FAILED,
@@ -157,14 +156,14 @@ static void on_dialled(void *arg, int fd, int error, const struct ip *ip)
 	event.verdict = verdict_of_address(flow);
 	event.detail = *o->detail ? o->detail : NULL;
 	flow_record(flow, &event, NULL);
-	tell(o, fd, NULL);
+	tell(o, server, NULL);
 }
 
 static void dial(struct opening *o)
 {
 	o->step = STEP_DIAL;
-	o->dial = dial_start(o->base, o->ip, o->count, o->port, DIAL_TIMEOUT_MS,
-			     on_dialled, o);
+	o->dial = dial_start(o->wheel, o->ip, o->count, o->port,
+			     DIAL_TIMEOUT_MS, on_dialled, o);
 	if (!o->dial)
 		fail(o, REASON_CONNECT_FAILED, "out of memory");
 }
@@ -260,9 +259,9 @@ static void on_recorded(struct wait *wait, int status)
 			.reason = REASON_LEDGER_UNAVAILABLE,
 			.rule = flow->rule,
 		};
-		tell(o, -1, NULL);
+		tell(o, NULL, NULL);
 	} else if (!flow->method && flow_wanted(flow) == WANTED_HTTP) {
-		tell(o, -1, NULL);
+		tell(o, NULL, NULL);
 	} else {
 		find(o);
 	}
@@ -297,15 +296,13 @@ static struct verdict decide(struct flow *flow, struct sandbox *sandbox,
 	return verdict;
 }
 
-int opening_start(struct opening *o, struct sandbox *sandbox)
+void opening_start(struct opening *o, struct sandbox *sandbox)
 {
 	struct flow *flow = o->flow;
 	const char *detail = NULL;
 	struct audit_event event;
 
-	o->later = event_new(o->base, -1, 0, on_later, o);
-	if (!o->later)
-		return -ENOMEM;
+	o->later.ring = on_later;
 	flow->verdict = decide(flow, sandbox, &detail);
 	flow->rule = flow->verdict.rule;
 	flow->allowed = flow->verdict.allow;
@@ -318,12 +315,11 @@ int opening_start(struct opening *o, struct sandbox *sandbox)
 		o->step = STEP_RECORD;
 		o->recorded.done = on_recorded;
 		flow_record(flow, &event, &o->recorded);
-		return 0;
+		return;
 	}
 	if (o->fold && flow->verdict.reason == REASON_LIMIT_RATE)
 		fold_record(o->fold, &event);
 	else
 		flow_record(flow, &event, NULL);
-	tell(o, -1, detail);
-	return 0;
+	tell(o, NULL, detail);
 }

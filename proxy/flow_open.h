@@ -8,11 +8,10 @@
 #ifndef PROXY_FLOW_OPEN_H
 #define PROXY_FLOW_OPEN_H
 
+#include "base/wheel.h"
 #include "proxy/flow.h"
 
 struct dial;
-
-#define FLOW_PROTOCOL_MAX 16
 
 enum step {
 	STEP_RECORD,  /* the ledger has the verdict; then RESOLVE, DIAL or TELL
@@ -24,12 +23,12 @@ enum step {
 
 struct opening {
 	struct flow *flow;
-	struct event_base *base;
+	struct wheel *wheel;
 	flow_done *done;
 	void *arg;
 	enum step step;
 	struct fold *fold;
-	struct event *later; /* of libevent: brings done() */
+	struct timer later; /* brings done() */
 	struct wait recorded;
 	struct lookup lookup;
 	struct dial *dial;
@@ -64,9 +63,9 @@ struct flow {
 	void (*again)(void *arg); /* the next one is due; or NULL */
 	void *again_arg;
 	struct ip src_ip;
-	struct ip asked; /* the literal, if there is no host */
-	struct ip ip;	 /* the same, or the one dialled */
-	char protocol[FLOW_PROTOCOL_MAX];
+	struct ip asked;      /* the literal, if there is no host */
+	struct ip ip;	      /* the same, or the one dialled */
+	const char *protocol; /* static, or NULL */
 };
 
 /* With what all records of @flow say. */
@@ -91,8 +90,8 @@ bool meters_count(const struct meters *meters);
 
 /* Dials o->ip again. */
 void opening_redial(struct opening *opening);
-/* Decides, and does what follows from it. done() comes later. 0 or -ENOMEM. */
-int opening_start(struct opening *opening, struct sandbox *sandbox);
+/* Decides, and does what follows from it. done() comes later. */
+void opening_start(struct opening *opening, struct sandbox *sandbox);
 /* Cancels what is under way. NULL is fine. */
 void opening_free(struct opening *opening);
 

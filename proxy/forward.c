@@ -82,7 +82,8 @@ int forward_new(const struct forward_config *config, int fd,
 				on_readable, f);
 	f->pause = evtimer_new(config->base, on_pause_over, f);
 	f->fold = fold_new(config->base, config->services);
-	if (!f->readable || !f->pause || !f->fold ||
+	f->wheel = wheel_new(config->base);
+	if (!f->readable || !f->pause || !f->fold || !f->wheel ||
 	    event_add(f->readable, NULL)) {
 		forward_free(f);
 		return -ENOMEM;
@@ -110,6 +111,7 @@ void forward_free(struct forward *f)
 	if (f->pause)
 		event_free(f->pause);
 	fold_free(f->fold);
+	wheel_free(f->wheel);
 	close_fd(&f->fd);
 	free(f);
 }

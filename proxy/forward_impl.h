@@ -6,13 +6,14 @@
 #define PROXY_FORWARD_IMPL_H
 
 #include <event2/event.h>
-#include <event2/event_struct.h>
 #include <sys/queue.h>
 
+#include "base/wheel.h"
 #include "proxy/forward.h"
 
 struct fold;
 struct tunnel;
+struct watch;
 
 struct inbound {
 	struct forward *forward;
@@ -23,7 +24,8 @@ struct inbound {
 		INBOUND_DIAL,
 		INBOUND_RELAY
 	} step;
-	int client, server; /* until the tunnel has them */
+	int client, server; /* until a watch or the tunnel has them */
+	struct watch *dialled;
 	unsigned tries;
 	uint64_t flow;
 	int64_t start_ms;
@@ -31,7 +33,7 @@ struct inbound {
 	uint16_t src_port;
 	struct wait recorded, socket, progress;
 	bool progressing, paused;
-	struct event timer, writable;
+	struct timer timer;
 	struct tunnel *tunnel;
 };
 
@@ -41,6 +43,7 @@ struct forward {
 	struct event *readable, *pause;
 	struct wait room;
 	struct fold *fold;
+	struct wheel *wheel;
 	char text[IP_TEXT_MAX + 20]; /* "127.0.0.1:8080:3000" */
 	LIST_HEAD(, inbound) inbound;
 };

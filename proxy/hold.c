@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/zalloc.h"
 #include "proxy/sniff/sniff.h"
 
 #define FIRST_CAP 2048
@@ -46,7 +47,7 @@ static int reserve(struct hold *hold, size_t cap)
 int hold_new(const uint8_t *first, size_t len, int64_t now_ms,
 	     struct hold **ret_hold)
 {
-	AUTO_FREE struct hold *hold = calloc(1, sizeof(*hold));
+	AUTO_FREE struct hold *hold = zalloc(sizeof(*hold));
 	int err;
 
 	if (!hold)

@@ -17,6 +17,7 @@ struct hold {
 	size_t len, cap; /* at most SNIFF_MAX */
 	uint8_t *data;
 	int64_t since_ms; /* the first byte, or awaiting; 0: none yet */
+	unsigned classify_ms, unclear_ms, answer_ms; /* see tunnel_limits */
 	size_t refusal_len;
 	uint8_t refusal[HOLD_REFUSAL_MAX];
 	bool looked;   /* somebody was asked about all of it */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "base/decimal.h"
 #include "proxy/sniff/http_head.h"
 
 #define UPGRADE "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -85,15 +86,15 @@ static void put_fields(struct wirebuf *out, const struct http_header *header,
 static void put_framing(struct wirebuf *out, enum http_framing framing,
 			uint64_t length)
 {
-	char text[48];
+	char number[DECIMAL_MAX];
 
 	if (framing == HTTP_CHUNKED)
 		put(out, "Transfer-Encoding: chunked\r\n");
 	if (framing != HTTP_LENGTH)
 		return;
-	snprintf(text, sizeof(text), "Content-Length: %llu\r\n",
-		 (unsigned long long)length);
-	put(out, text);
+	put(out, "Content-Length: ");
+	put(out, decimal_format(length, number));
+	put(out, "\r\n");
 }
 
 char *http_write_authority(const char *host, const struct ip *address,
@@ -102,10 +103,10 @@ char *http_write_authority(const char *host, const struct ip *address,
 	char text[IP_TEXT_MAX] = "";
 	int n;
 
-	ip_format(address, text);
+	if (!host || !*host)
+		host = ip_format(address, text);
 	n = snprintf(buf, HTTP_AUTHORITY_MAX,
-		     address->len == 16 ? "[%s]" : "%s",
-		     host && *host ? host : text);
+		     address->len == 16 ? "[%s]" : "%s", host);
 	if (port != 80 && n > 0 && n < HTTP_AUTHORITY_MAX)
 		snprintf(buf + n, HTTP_AUTHORITY_MAX - (size_t)n, ":%u", port);
 	return buf;
@@ -149,10 +150,11 @@ void http_write_response(struct wirebuf *out, const struct http_response *resp,
 		[HTTP_KEEP_SAID] = "Connection: keep-alive\r\n\r\n",
 		[HTTP_SWITCH] = UPGRADE,
 	};
-	char line[24];
+	char number[DECIMAL_MAX];
 
-	snprintf(line, sizeof(line), "HTTP/1.1 %03u ", resp->status);
-	put(out, line);
+	put(out, "HTTP/1.1 ");
+	put(out, decimal_format(resp->status, number)); /* three digits */
+	put(out, " ");
 	put_text(out, resp->phrase);
 	put(out, "\r\n");
 	put_fields(out, resp->header, resp->headers, false);

@@ -18,6 +18,7 @@
 #include "proxy/fold.h"
 #include "proxy/forward_impl.h"
 #include "proxy/tunnel.h"
+#include "proxy/watch.h"
 
 #define OPENING_S 60
 /* A port of ours may still be waiting for the end of an earlier connection. */
@@ -97,9 +98,8 @@ static void inbound_free(struct inbound *in)
 	}
 	if (in->progressing)
 		c->services->record_cancel(c->services->ctx, &in->progress);
-	event_del(&in->timer);
-	if (in->server >= 0)
-		event_del(&in->writable);
+	wheel_cancel(&in->timer);
+	watch_close(&in->dialled);
 	close_fd(&in->server);
 	if (in->client >= 0)
 		sock_reset_on_close(in->client);
@@ -162,14 +162,15 @@ static void relay(struct inbound *in)
 {
 	static const struct tunnel_ops ops = { .progress = on_progress,
 					       .closed = on_closed };
+	struct event_base *base = in->forward->c.base;
 	struct audit_event event = event_of(in, EVENT_FLOW_DIAL);
 
-	event_del(&in->timer);
+	wheel_cancel(&in->timer);
 	record(in, &event, NULL);
 	in->step = INBOUND_RELAY;
-	if (tunnel_new(in->forward->c.base, steal_fd(&in->client),
-		       steal_fd(&in->server), NULL, 0, NULL, &ops, in,
-		       &in->tunnel)) {
+	if (tunnel_new(
+		    in->forward->wheel, watch_new(base, steal_fd(&in->client)),
+		    STEAL(in->dialled), NULL, 0, NULL, &ops, in, &in->tunnel)) {
 		record_close(in, 0, 0, "error");
 		inbound_free(in);
 	}
@@ -177,7 +178,7 @@ static void relay(struct inbound *in)
 
 static void take_socket(struct inbound *in);
 
-static void on_dialled(evutil_socket_t fd, short what, void *arg)
+static void on_dialled(void *arg, int fd, short what)
 {
 	struct inbound *in = arg;
 	socklen_t len = sizeof(int);
@@ -201,8 +202,6 @@ static void dial(struct inbound *in)
 	socklen_t len = ip_to_sockaddr(&f->c.sandbox->ip, f->c.port, &sa);
 
 	in->step = INBOUND_DIAL;
-	event_assign(&in->writable, f->c.base, in->server, EV_WRITE, on_dialled,
-		     in);
 	if (connect(in->server, &sa.sa, len) < 0 && errno != EINPROGRESS) {
 		bool taken = errno == EADDRNOTAVAIL || errno == EADDRINUSE;
 
@@ -213,8 +212,11 @@ static void dial(struct inbound *in)
 			fail(in, REASON_CONNECT_FAILED, "connection failed");
 		return;
 	}
-	if (event_add(&in->writable, NULL))
+	in->dialled = watch_new(f->c.base, steal_fd(&in->server));
+	if (!in->dialled || watch_for(in->dialled, EV_WRITE))
 		fail(in, REASON_CONNECT_FAILED, "error");
+	else
+		watch_tell(in->dialled, on_dialled, in);
 }
 
 static void on_socket(struct wait *wait, int status)
@@ -269,12 +271,10 @@ void inbound_end(struct inbound *in, const char *how)
 	inbound_free(in);
 }
 
-static void on_late(evutil_socket_t fd, short what, void *arg)
+static void on_late(struct timer *timer)
 {
-	struct inbound *in = arg;
+	struct inbound *in = CONTAINER_OF(timer, struct inbound, timer);
 
-	(void)fd;
-	(void)what;
 	if (in->step == INBOUND_RECORD)
 		inbound_end(in, "the ledger took too long");
 	else
@@ -298,7 +298,6 @@ static enum reason objection(const struct forward *f)
 void inbound_start(struct forward *f, int client,
 		   const union sockaddr_any *peer)
 {
-	const struct timeval limit = { .tv_sec = OPENING_S };
 	struct inbound *in = calloc(1, sizeof(*in));
 	struct audit_event event;
 	enum reason reason;
@@ -316,16 +315,16 @@ void inbound_start(struct forward *f, int client,
 	in->src_port = port_from_sockaddr(peer);
 	in->flow = f->c.services->flow_id(f->c.services->ctx);
 	in->step = INBOUND_DIAL;
-	event_assign(&in->timer, f->c.base, -1, 0, on_late, in);
+	in->timer.ring = on_late;
 	LIST_INSERT_HEAD(&f->inbound, in, entry);
 	f->c.sandbox->connections++;
 	reason = objection(f);
-	if (reason != REASON_RULE || event_add(&in->timer, &limit)) {
-		if (reason != REASON_RULE)
-			record_refusal(in, reason);
+	if (reason != REASON_RULE) {
+		record_refusal(in, reason);
 		inbound_free(in);
 		return;
 	}
+	wheel_set(f->wheel, &in->timer, OPENING_S * 1000);
 	event = event_of(in, EVENT_FLOW_OPEN);
 	event.detail = "inbound";
 	in->step = INBOUND_RECORD;

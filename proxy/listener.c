@@ -11,22 +11,17 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 
 #include "base/cleanup.h"
 #include "base/sock.h"
+#include "base/wheel.h"
 #include "proxy/fold.h"
 #include "proxy/session.h"
 
 #define PAUSE_SECONDS 1
 
-struct child {
-	struct session *session;
-	LIST_ENTRY(child) entry;
-};
-
 struct listener {
-	struct event_base *base;
+	struct wheel *wheel;
 	enum listener_kind kind;
 	const struct services *services;
 	int fd;
@@ -34,21 +29,8 @@ struct listener {
 	struct event *readable, *pause;
 	struct wait room; /* while nothing is accepted */
 	struct fold *fold;
-	LIST_HEAD(, child) children;
+	struct sessions sessions;
 };
-
-static void child_free(struct child *child)
-{
-	LIST_REMOVE(child, entry);
-	session_free(child->session);
-	free(child);
-}
-
-static void on_ended(void *arg, struct session *session)
-{
-	(void)session;
-	child_free(arg);
-}
 
 /* A redirected connection has our own address for its destination: one of
  * TPROXY never does. Who came straight to us meant to. */
@@ -89,31 +71,15 @@ static int identify(struct listener *listener, int fd,
 	return config->sandbox ? 0 : -ENOENT;
 }
 
-static void start(struct listener *listener, struct session_config *config,
-		  int fd)
-{
-	struct child *child = calloc(1, sizeof(*child));
-
-	if (!child) {
-		sock_reset_on_close(fd);
-		close_fd(&fd);
-		return;
-	}
-	config->ended = on_ended;
-	config->arg = child;
-	LIST_INSERT_HEAD(&listener->children, child, entry);
-	if (session_start(config, fd, &child->session))
-		child_free(child);
-}
-
 static void on_accept(struct listener *listener, int fd,
 		      const union sockaddr_any *peer)
 {
 	struct session_config config = {
-		.base = listener->base,
+		.wheel = listener->wheel,
 		.services = listener->services,
 		.kind = listener->kind,
 		.fold = listener->fold,
+		.sessions = &listener->sessions,
 	};
 	const struct services *services = listener->services;
 	struct sandbox *sandbox;
@@ -129,7 +95,7 @@ static void on_accept(struct listener *listener, int fd,
 	else if (!services->rate(services->ctx, sandbox, RATE_CONNECTIONS))
 		session_turn_away(&config, REASON_LIMIT_RATE, fd);
 	else
-		start(listener, &config, fd);
+		session_start(&config, fd);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
@@ -188,8 +154,7 @@ int listener_new(struct event_base *base, enum listener_kind kind, int fd,
 	}
 	listener->own.sa.sa_family = AF_UNSPEC;
 	(void)getsockname(fd, &listener->own.sa, &len);
-	LIST_INIT(&listener->children);
-	listener->base = base;
+	LIST_INIT(&listener->sessions);
 	listener->kind = kind;
 	listener->services = services;
 	listener->fd = fd;
@@ -198,8 +163,9 @@ int listener_new(struct event_base *base, enum listener_kind kind, int fd,
 				       on_readable, listener);
 	listener->pause = evtimer_new(base, on_pause_over, listener);
 	listener->fold = fold_new(base, services);
+	listener->wheel = wheel_new(base);
 	if (!listener->readable || !listener->pause || !listener->fold ||
-	    event_add(listener->readable, NULL)) {
+	    !listener->wheel || event_add(listener->readable, NULL)) {
 		listener_free(listener);
 		return -ENOMEM;
 	}
@@ -210,39 +176,27 @@ int listener_new(struct event_base *base, enum listener_kind kind, int fd,
 void listener_end_sandbox(struct listener *listener,
 			  const struct sandbox *sandbox)
 {
-	struct child *child = LIST_FIRST(&listener->children), *next;
-
-	for (; child; child = next) {
-		next = LIST_NEXT(child, entry);
-		if (session_sandbox(child->session) == sandbox)
-			child_free(child);
-	}
+	sessions_end(&listener->sessions, sandbox);
 	fold_end_sandbox(listener->fold, sandbox->id);
 }
 
 void listener_recheck(struct listener *listener, const struct sandbox *sandbox)
 {
-	struct child *child = LIST_FIRST(&listener->children), *next;
-
-	for (; child; child = next) {
-		next = LIST_NEXT(child, entry);
-		if (session_sandbox(child->session) == sandbox)
-			session_recheck(child->session);
-	}
+	sessions_recheck(&listener->sessions, sandbox);
 }
 
 void listener_free(struct listener *listener)
 {
 	if (!listener)
 		return;
-	while (!LIST_EMPTY(&listener->children))
-		child_free(LIST_FIRST(&listener->children));
+	sessions_end(&listener->sessions, NULL);
 	services_room_cancel(listener->services, &listener->room);
 	if (listener->readable)
 		event_free(listener->readable);
 	if (listener->pause)
 		event_free(listener->pause);
 	fold_free(listener->fold);
+	wheel_free(listener->wheel);
 	close_fd(&listener->fd);
 	free(listener);
 }

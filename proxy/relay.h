@@ -23,10 +23,10 @@ struct relay {
 	uint8_t *left;
 	struct pipe_pair *pipe;
 	const struct meters *meters; /* NULL: nothing is counted */
-	enum direction way;
 	uint32_t left_at, left_len;
 	uint32_t piped;
 	uint32_t fresh; /* read by the last pump; watched only */
+	enum direction way : 8;
 	bool bulk;	/* splice: a read filled the buffer */
 	uint8_t small;	/* splices in a row that were not worth it */
 	bool no_splice; /* the kernel refused once */

@@ -3,8 +3,8 @@
  * session.c - reading the first message, refusing.
  *
  * Nothing here frees a session from inside a call of its own: whatever goes
- * wrong, session_end() makes the loop tell the owner. So the doors can return
- * from any depth, and flow_start() may answer at once.
+ * wrong, session_end() has the loop do it. So the doors can return from any
+ * depth, and flow_start() may answer at once.
  */
 #include "proxy/session.h"
 
@@ -14,9 +14,11 @@
 
 #include "base/cleanup.h"
 #include "base/sock.h"
+#include "base/zalloc.h"
 #include "proxy/exchange.h"
 #include "proxy/session_door.h"
 #include "proxy/tunnel.h"
+#include "proxy/watch.h"
 
 /* A test may be in a hurry. */
 #ifndef FIRST_SECONDS
@@ -26,17 +28,20 @@
 #define LINGER_MAX     (64 * 1024)
 #define BUFFER_MIN     2048
 
-bool session_say(struct session *s, const void *data, size_t len)
+/* A young connection has room for it; else the client is no client. */
+static bool say(int fd, const void *data, size_t len)
 {
-	/* A young connection has room for it; else the client is no client. */
-	return send(s->fd, data, len, MSG_NOSIGNAL) == (ssize_t)len;
+	return send(fd, data, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-void session_timer(struct session *s, time_t seconds)
+bool session_say(struct session *s, const void *data, size_t len)
 {
-	const struct timeval tv = { .tv_sec = seconds };
+	return say(watch_fd(s->watch), data, len);
+}
 
-	event_add(s->timer, &tv);
+void session_timer(struct session *s, unsigned seconds)
+{
+	wheel_set(s->c.wheel, &s->timer, seconds * 1000);
 }
 
 void session_drop_buffer(struct session *s)
@@ -45,20 +50,30 @@ void session_drop_buffer(struct session *s)
 	s->len = s->cap = s->used = 0;
 }
 
+static void cancel_room(struct session *s)
+{
+	if (s->first)
+		services_room_cancel(s->c.services, &s->first->room);
+}
+
+void session_drop_first(struct session *s)
+{
+	cancel_room(s);
+	free(STEAL(s->first));
+}
+
 void session_end(struct session *s)
 {
 	s->state = SESSION_ENDED;
-	event_del(s->readable);
-	session_unwatch(s);
-	services_room_cancel(s->c.services, &s->room);
-	close_fd(&s->fd);
+	cancel_room(s);
+	watch_close(&s->watch);
 	session_drop_buffer(s);
-	session_timer(s, 0);
+	wheel_soon(s->c.wheel, &s->timer);
 }
 
 void session_reset(struct session *s)
 {
-	sock_reset_on_close(s->fd);
+	sock_reset_on_close(watch_fd(s->watch));
 	session_end(s);
 }
 
@@ -66,7 +81,8 @@ static void linger(struct session *s)
 {
 	s->state = SESSION_LINGER;
 	session_drop_buffer(s);
-	if (shutdown(s->fd, SHUT_WR) || event_add(s->readable, NULL)) {
+	if (shutdown(watch_fd(s->watch), SHUT_WR) ||
+	    watch_for(s->watch, EV_READ)) {
 		session_end(s);
 		return;
 	}
@@ -97,12 +113,12 @@ struct flow_ask session_asks(const struct session *s)
 		.door = s->door,
 		.src_ip = s->c.src_ip,
 		.src_port = s->c.src_port,
-		.host = *s->host ? s->host : NULL,
+		.host = *s->first->host ? s->first->host : NULL,
 		.address = s->several ? s->c.dst_ip : s->address,
 		.port = s->port,
-		.protocol = protocol_word(s->agree.protocol),
-		.sni = *s->agree.sni ? s->agree.sni : NULL,
-		.ech = s->agree.ech,
+		.protocol = protocol_word(s->first->agree.protocol),
+		.sni = *s->first->agree.sni ? s->first->agree.sni : NULL,
+		.ech = s->first->agree.ech,
 		.fold = s->c.fold,
 	};
 }
@@ -113,7 +129,8 @@ static void record_refusal(struct session *s, enum reason reason,
 	const struct flow_ask ask = session_asks(s);
 
 	flow_record_refusal(s->c.services, &ask, reason,
-			    *s->shown ? s->shown : ask.host, detail);
+			    *s->first->shown ? s->first->shown : ask.host,
+			    detail);
 }
 
 void session_deny(struct session *s, enum reason reason, uint16_t status,
@@ -169,7 +186,8 @@ static void on_input(struct session *s)
 		session_end(s); /* no fault of the client's */
 	if (err)
 		return;
-	n = recv(s->fd, s->buf + s->len, s->cap - s->len, MSG_DONTWAIT);
+	n = recv(watch_fd(s->watch), s->buf + s->len, s->cap - s->len,
+		 MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -178,28 +196,29 @@ static void on_input(struct session *s)
 		return;
 	}
 	s->len += (size_t)n;
-	s->input(s);
+	s->first->input(s);
 }
 
 static void on_discard(struct session *s)
 {
 	char waste[4096];
-	ssize_t n = recv(s->fd, waste, sizeof(waste), MSG_DONTWAIT);
+	ssize_t n =
+		recv(watch_fd(s->watch), waste, sizeof(waste), MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0)
-		s->discarded += (size_t)n;
-	if (n <= 0 || s->discarded > LINGER_MAX)
+		s->first->discarded += (size_t)n;
+	if (n <= 0 || s->first->discarded > LINGER_MAX)
 		session_end(s);
 }
 
 static void on_room(struct wait *wait, int status)
 {
-	struct session *s = CONTAINER_OF(wait, struct session, room);
+	struct session *s = CONTAINER_OF(wait, struct first, room)->session;
 
 	(void)status;
-	if (event_add(s->readable, NULL))
+	if (watch_for(s->watch, EV_READ))
 		session_end(s);
 	else
 		session_timer(s, FIRST_SECONDS);
@@ -209,14 +228,14 @@ static void on_room(struct wait *wait, int status)
  * does, and it does not cost it its time. */
 static bool has_room(struct session *s)
 {
-	if (services_room(s->c.services, &s->room))
+	if (services_room(s->c.services, &s->first->room))
 		return true;
-	event_del(s->readable);
-	event_del(s->timer);
+	watch_for(s->watch, 0);
+	wheel_cancel(&s->timer);
 	return false;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_readable(void *arg, int fd, short what)
 {
 	struct session *s = arg;
 
@@ -224,16 +243,35 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (s->state == SESSION_FIRST && has_room(s))
 		on_input(s);
+	else if (s->state == SESSION_ASKING)
+		session_hangup(s);
 	else if (s->state == SESSION_LINGER)
 		on_discard(s);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void session_free(struct session *s)
 {
-	struct session *s = arg;
+	uint64_t up = 0, down = 0;
 
-	(void)fd;
-	(void)what;
+	if (s->tunnel)
+		tunnel_abort(s->tunnel, &up, &down);
+	exchange_abort(s->exchange);
+	flow_close(s->flow, up, down,
+		   s->state == SESSION_RELAY ? "shutdown" : "refused");
+	wheel_cancel(&s->timer);
+	watch_close(&s->watch);
+	free(s->buf);
+	session_drop_first(s);
+	policy_unref(s->policy);
+	LIST_REMOVE(s, entry);
+	s->c.sandbox->connections--;
+	free(s);
+}
+
+static void on_timer(struct timer *timer)
+{
+	struct session *s = CONTAINER_OF(timer, struct session, timer);
+
 	if (s->state == SESSION_FIRST && !has_room(s))
 		return;
 	if (s->state == SESSION_FIRST && s->several && !s->len)
@@ -246,7 +284,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	else if (s->state == SESSION_LINGER)
 		session_end(s);
 	else if (s->state == SESSION_ENDED)
-		s->c.ended(s->c.arg, s);
+		session_free(s);
 }
 
 void session_turn_away(const struct session_config *config, enum reason reason,
@@ -254,7 +292,8 @@ void session_turn_away(const struct session_config *config, enum reason reason,
 {
 	static const uint8_t no_method[2] = { 5, 0xff };
 	const bool explicit = config->kind == LISTENER_EXPLICIT;
-	struct session s = { .c = *config, .fd = fd };
+	struct first none = { .host = "" };
+	struct session s = { .c = *config, .first = &none };
 	char first[4096], no[REFUSE_MAX];
 	size_t len = 0;
 
@@ -268,71 +307,62 @@ void session_turn_away(const struct session_config *config, enum reason reason,
 	/* Unread bytes would turn the close into an RST. */
 	if (explicit && recv(fd, first, sizeof(first), MSG_DONTWAIT) > 0 &&
 	    first[0] == 5)
-		session_say(&s, no_method, sizeof(no_method));
+		say(fd, no_method, sizeof(no_method));
 	else
 		len = s.form->refuse(&s, reason, 0, NULL, no);
 	if (len)
-		session_say(&s, no, len);
+		say(fd, no, len);
 	if (!explicit)
 		sock_reset_on_close(fd);
 	close_fd(&fd);
 }
 
-int session_start(const struct session_config *config, int fd,
-		  struct session **ret_session)
+void session_start(const struct session_config *config, int fd)
 {
-	struct session *s = calloc(1, sizeof(*s));
+	struct session *s = zalloc(sizeof(*s));
 
 	if (!s) {
+		sock_reset_on_close(fd);
 		close_fd(&fd);
-		return -ENOMEM;
+		return;
 	}
 	s->c = *config;
-	s->fd = fd;
-	s->room.done = on_room;
+	LIST_INSERT_HEAD(config->sessions, s, entry);
 	s->c.sandbox->connections++;
-	session_renew(s);
-	s->readable = event_new(config->base, fd, EV_READ | EV_PERSIST,
-				on_readable, s);
-	s->timer = evtimer_new(config->base, on_timer, s);
-	if (!s->readable || !s->timer || event_add(s->readable, NULL)) {
+	s->timer.ring = on_timer;
+	s->first = zalloc(sizeof(*s->first));
+	s->watch = watch_new(wheel_base(config->wheel), fd);
+	if (!s->first || !s->watch || watch_for(s->watch, EV_READ)) {
 		session_free(s);
-		return -ENOMEM;
+		return;
 	}
+	s->first->session = s;
+	s->first->room.done = on_room;
+	watch_tell(s->watch, on_readable, s);
+	session_renew(s);
 	session_timer(s, FIRST_SECONDS);
 	if (config->kind == LISTENER_EXPLICIT)
 		session_explicit(s);
 	else
 		session_transparent(s);
-	*ret_session = s;
-	return 0;
 }
 
-void session_free(struct session *s)
+void sessions_end(struct sessions *sessions, const struct sandbox *sandbox)
 {
-	uint64_t up = 0, down = 0;
+	struct session *s = LIST_FIRST(sessions), *next;
 
-	if (!s)
-		return;
-	if (s->tunnel)
-		tunnel_abort(s->tunnel, &up, &down);
-	exchange_abort(s->exchange);
-	flow_close(s->flow, up, down,
-		   s->state == SESSION_RELAY ? "shutdown" : "refused");
-	if (s->readable)
-		event_free(s->readable);
-	session_unwatch(s);
-	services_room_cancel(s->c.services, &s->room);
-	if (s->timer)
-		event_free(s->timer);
-	close_fd(&s->fd);
-	free(s->buf);
-	policy_unref(s->policy);
-	s->c.sandbox->connections--;
-	free(s);
+	for (; s; s = next) {
+		next = LIST_NEXT(s, entry);
+		if (!sandbox || s->c.sandbox == sandbox)
+			session_free(s);
+	}
 }
 
-const struct sandbox *session_sandbox(const struct session *s)
+void sessions_recheck(struct sessions *sessions, const struct sandbox *sandbox)
 {
-	return s->c.sandbox;
+	struct session *s;
+
+	LIST_FOREACH (s, sessions, entry)
+		if (s->c.sandbox == sandbox)
+			session_recheck(s);
 }

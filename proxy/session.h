@@ -10,40 +10,41 @@
  *	RELAY	a tunnel or an exchange has the socket; then ENDED
  *	LINGER	the refusal is sent: read and discard, so that the client gets
  *		to read it before an RST; then ENDED
- *	ENDED	the owner hears of it from the loop
+ *	ENDED	the loop frees it
  */
 #ifndef PROXY_SESSION_H
 #define PROXY_SESSION_H
 
+#include <sys/queue.h>
+
 #include "proxy/listener.h"
 
-struct event_base;
 struct fold;
-struct session;
+struct wheel;
+
+/* Those of a listener; each is one of them until it has ended. */
+LIST_HEAD(sessions, session);
 
 struct session_config {
-	struct event_base *base;
+	struct wheel *wheel;
 	const struct services *services;
 	struct sandbox *sandbox;
 	struct fold *fold; /* for refusals by limits */
+	struct sessions *sessions;
 	enum listener_kind kind;
 	struct ip src_ip, dst_ip; /* peer; where it meant to go */
 	uint16_t src_port, dst_port;
-	/* Never from within session_start(). Must call session_free(). */
-	void (*ended)(void *arg, struct session *session);
-	void *arg;
 };
 
-/* Takes @fd (closed also on failure). 0 or -errno. */
-int session_start(const struct session_config *config, int fd,
-		  struct session **ret_session);
-/* Ends it now. NULL is fine. */
-void session_free(struct session *session);
-const struct sandbox *session_sandbox(const struct session *session);
+/* Takes @fd, which is reset without memory. */
+void session_start(const struct session_config *config, int fd);
+
+/* Ends those of @sandbox now; NULL: all. */
+void sessions_end(struct sessions *sessions, const struct sandbox *sandbox);
 
 /* The sandbox has another policy, or a rule expired: what is not allowed any
  * more is cut now, with RST both ways. */
-void session_recheck(struct session *session);
+void sessions_recheck(struct sessions *sessions, const struct sandbox *sandbox);
 
 /* One connection too many (at once, or this second): says so in the form fit
  * for the door, records it and closes @fd. */

@@ -5,6 +5,7 @@
  */
 #include <event2/event.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -14,42 +15,39 @@
 #include "proxy/session_door.h"
 #include "proxy/tunnel.h"
 #include "proxy/wanted.h"
+#include "proxy/watch.h"
 
 #define ASK_SECONDS 60
-
-void session_unwatch(struct session *s)
-{
-	if (s->hangup)
-		event_free(STEAL(s->hangup));
-}
 
 void session_renew(struct session *s)
 {
 	struct policy *before = s->policy, *now = s->c.sandbox->policy;
 
 	s->policy = now ? policy_ref(now) : NULL;
-	s->agree.policy = s->policy;
-	s->agree.now_s = time(NULL);
+	if (s->first) {
+		s->first->agree.policy = s->policy;
+		s->first->agree.now_s = time(NULL);
+	}
 	policy_unref(before);
 }
 
 void session_agree(struct session *s)
 {
-	s->agree = (struct agree){
+	s->first->agree = (struct agree){
 		.policy = s->policy,
-		.host = *s->host ? s->host : NULL,
+		.host = *s->first->host ? s->first->host : NULL,
 		.address = s->address,
 		.port = s->port,
 		.door = s->door,
 		.now_s = time(NULL),
 	};
-	s->agree.wanted = session_ahead(s);
+	s->first->agree.wanted = session_ahead(s);
 }
 
 enum wanted session_ahead(const struct session *s)
 {
 	const struct question question = {
-		.host = *s->host ? s->host : NULL,
+		.host = *s->first->host ? s->first->host : NULL,
 		.address = s->address,
 		.port = s->port,
 		.door = s->door,
@@ -73,11 +71,11 @@ static void on_flow(void *arg, struct flow *flow,
 	struct session *s = arg;
 	const struct verdict *verdict = &result->verdict;
 	char yes[REFUSE_MAX];
-	AUTO_FD int server = verdict->allow ? result->fd : -1;
+	AUTO_WATCH struct watch *server =
+		verdict->allow ? result->server : NULL;
 	size_t len;
 
 	s->flow = flow;
-	session_unwatch(s);
 	if (!verdict->allow) {
 		session_tell(s, verdict->reason,
 			     is_late(result->detail) ? 504 : 0, result->detail);
@@ -88,12 +86,12 @@ static void on_flow(void *arg, struct flow *flow,
 		session_reset(s);
 		return;
 	}
-	event_del(s->timer);
-	s->agree.wanted = flow_wanted(flow);
-	if (server < 0)
-		session_exchange(s, true);
+	wheel_cancel(&s->timer);
+	s->first->agree.wanted = flow_wanted(flow);
+	if (server)
+		session_tunnel(s, STEAL(server));
 	else
-		session_tunnel(s, steal_fd(&server));
+		session_exchange(s, true);
 }
 
 /* Whoever does not answer, the ledger or a resolver: the client does not hold a
@@ -102,7 +100,6 @@ void session_late(struct session *s)
 {
 	static const char detail[] = "no verdict or connection in time";
 
-	session_unwatch(s);
 	flow_refuse(s->flow, REASON_TIMEOUT, NULL, detail);
 	session_tell(s, REASON_TIMEOUT, 504, detail);
 }
@@ -111,7 +108,8 @@ void session_late(struct session *s)
  * what a tunnel would be for. A transparent client may end and listen. */
 static bool hung_up(const struct session *s)
 {
-	struct pollfd p = { .fd = s->fd, .events = POLLIN | POLLRDHUP };
+	struct pollfd p = { .fd = watch_fd(s->watch),
+			    .events = POLLIN | POLLRDHUP };
 	char byte;
 
 	if (poll(&p, 1, 0) <= 0)
@@ -120,28 +118,16 @@ static bool hung_up(const struct session *s)
 		return true;
 	return (p.revents & POLLRDHUP) && s->door != DOOR_TRANSPARENT &&
 	       s->len == s->used &&
-	       recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+	       recv(p.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static void on_hangup(evutil_socket_t fd, short what, void *arg)
+void session_hangup(struct session *s)
 {
-	struct session *s = arg;
-
-	(void)fd;
-	(void)what;
-	if (s->state != SESSION_ASKING || !hung_up(s))
+	/* What it says before it may is left: from now on only changes. */
+	if (!hung_up(s) && !watch_for(s->watch, EV_READ | EV_ET))
 		return;
-	session_unwatch(s);
 	flow_close(STEAL(s->flow), 0, 0, "client hung up");
 	session_reset(s);
-}
-
-/* Tells when something happens on a socket that is not to be read yet. */
-static bool watch(struct session *s)
-{
-	s->hangup = event_new(s->c.base, s->fd, EV_READ | EV_ET | EV_PERSIST,
-			      on_hangup, s);
-	return s->hangup && !event_add(s->hangup, NULL);
 }
 
 void session_ask(struct session *s, const char *protocol, const char *sni)
@@ -152,14 +138,12 @@ void session_ask(struct session *s, const char *protocol, const char *sni)
 	session_renew(s);
 	ask.protocol = protocol;
 	ask.sni = sni;
-	event_del(s->readable);
 	session_timer(s, ASK_SECONDS);
 	s->state = SESSION_ASKING;
-	flow = flow_start(s->c.base, s->c.services, &ask, on_flow, s);
+	flow = flow_start(s->c.wheel, s->c.services, &ask, on_flow, s);
 	s->flow = flow;
-	if (flow && watch(s))
+	if (flow)
 		return;
-	flow_close(STEAL(s->flow), 0, 0, "error");
 	session_reset(s);
 }
 
@@ -168,11 +152,20 @@ void session_ask(struct session *s, const char *protocol, const char *sni)
 static bool still(void *arg, const struct policy *policy, enum wanted wanted)
 {
 	const struct session *s = arg;
-	struct agree agree = s->agree;
+	struct agree agree = {
+		.policy = policy,
+		.host = flow_host(s->flow),
+		.address = s->address,
+		.port = s->port,
+		.door = s->door,
+		.wanted = wanted,
+		.now_s = time(NULL),
+		.protocol = s->spoke,
+		.ech = flow_has_ech(s->flow),
+	};
 
-	agree.policy = policy;
-	agree.wanted = wanted;
-	agree.now_s = time(NULL);
+	if (flow_sni(s->flow))
+		snprintf(agree.sni, sizeof(agree.sni), "%s", flow_sni(s->flow));
 	return !s->tunnel || !s->settled || agree_still(&agree);
 }
 
@@ -206,7 +199,8 @@ void session_recheck(struct session *s)
 	}
 	session_renew(s);
 	if (s->tunnel) {
-		s->agree.wanted = flow_wanted(s->flow);
+		if (s->first)
+			s->first->agree.wanted = flow_wanted(s->flow);
 		tunnel_meter(s->tunnel, flow_meters(s->flow));
 	}
 	if (s->exchange)

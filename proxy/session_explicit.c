@@ -15,10 +15,10 @@ static size_t http_refuse(const struct session *s, enum reason reason,
 			  char buf[REFUSE_MAX])
 {
 	char address[IP_TEXT_MAX];
-	const char *host = s->host;
+	const char *host = s->first->host;
 
-	if (*s->shown)
-		host = s->shown;
+	if (*s->first->shown)
+		host = s->first->shown;
 	else if (s->address.len)
 		host = ip_format(&s->address, address);
 	return refuse_http(reason, status, *host ? host : NULL, s->port, detail,
@@ -58,7 +58,8 @@ const struct session_form form_socks = { socks_refuse, socks_accept };
 static void ask(struct session *s)
 {
 	session_agree(s);
-	session_ask(s, s->agree.wanted == WANTED_HTTP ? "http" : "tcp", NULL);
+	session_ask(s, s->first->agree.wanted == WANTED_HTTP ? "http" : "tcp",
+		    NULL);
 }
 
 static void on_http(struct session *s)
@@ -71,7 +72,8 @@ static void on_http(struct session *s)
 	case SNIFF_MORE:
 		return;
 	case SNIFF_BAD:
-		snprintf(s->shown, sizeof(s->shown), "%s", req.shown);
+		snprintf(s->first->shown, sizeof(s->first->shown), "%s",
+			 req.shown);
 		session_deny(s, error.reason, error.status, error.detail);
 		return;
 	case SNIFF_DONE:
@@ -82,7 +84,7 @@ static void on_http(struct session *s)
 		session_exchange(s, false);
 		return;
 	}
-	memcpy(s->host, req.host, sizeof(s->host));
+	memcpy(s->first->host, req.host, sizeof(s->first->host));
 	s->address = req.address;
 	s->port = req.port;
 	s->used = req.head_len;
@@ -110,7 +112,7 @@ static void on_socks_request(struct session *s)
 	case SNIFF_MORE:
 		return;
 	case SNIFF_BAD:
-		memcpy(s->shown, req.shown, sizeof(s->shown));
+		memcpy(s->first->shown, req.shown, sizeof(s->first->shown));
 		s->address = req.address;
 		s->port = req.port;
 		socks_deny(s, reply, reason,
@@ -121,7 +123,7 @@ static void on_socks_request(struct session *s)
 	case SNIFF_DONE:
 		break;
 	}
-	memcpy(s->host, req.host, sizeof(s->host));
+	memcpy(s->first->host, req.host, sizeof(s->first->host));
 	s->address = req.address;
 	s->port = req.port;
 	s->used += req.len;
@@ -152,8 +154,8 @@ static void on_socks_greeting(struct session *s)
 		session_reset(s);
 		return;
 	}
-	s->input = on_socks_request;
-	s->input(s);
+	s->first->input = on_socks_request;
+	s->first->input(s);
 }
 
 static void on_first(struct session *s)
@@ -161,21 +163,21 @@ static void on_first(struct session *s)
 	if (s->buf[0] == 5) {
 		s->door = DOOR_SOCKS;
 		s->form = &form_socks;
-		s->input = on_socks_greeting;
+		s->first->input = on_socks_greeting;
 	} else if (sniff_protocol(s->buf, s->len) == PROTOCOL_TLS) {
 		s->form = &form_tls;
 		session_deny(s, REASON_PROTOCOL, 0,
 			     "the proxy itself does not speak TLS");
 		return;
 	} else {
-		s->input = on_http;
+		s->first->input = on_http;
 	}
-	s->input(s);
+	s->first->input(s);
 }
 
 void session_explicit(struct session *s)
 {
 	s->door = DOOR_CONNECT;
 	s->form = &form_http;
-	s->input = on_first;
+	s->first->input = on_first;
 }

@@ -26,11 +26,21 @@ static const uint8_t *unread(const struct session *s)
 
 static void settled(struct session *s)
 {
+	const struct agree *a = &s->first->agree;
+
 	s->settled = true;
-	if (s->agree.ech)
+	s->spoke = a->protocol;
+	if (a->ech)
 		flow_saw_ech(s->flow);
-	flow_classified(s->flow, protocol_word(s->agree.protocol),
-			*s->agree.sni ? s->agree.sni : NULL);
+	flow_classified(s->flow, protocol_word(a->protocol),
+			*a->sni ? a->sni : NULL);
+}
+
+/* Nothing is held any more. */
+static enum sniff let_through(struct session *s)
+{
+	session_drop_first(s);
+	return SNIFF_DONE;
 }
 
 static void on_exchange_closed(void *arg)
@@ -43,28 +53,31 @@ static void on_exchange_closed(void *arg)
 }
 
 /* False if that ended the session. */
-static bool start_exchange(struct session *s, int fd, const uint8_t *data,
-			   size_t len, bool fixed)
+static bool start_exchange(struct session *s, struct watch *client,
+			   const uint8_t *data, size_t len, bool fixed)
 {
 	const struct exchange_config config = {
-		.base = s->c.base,
+		.wheel = s->c.wheel,
 		.services = s->c.services,
 		.sandbox = s->c.sandbox,
 		.door = s->door,
 		.src_ip = s->c.src_ip,
 		.src_port = s->c.src_port,
-		.host = fixed && *s->host ? s->host : NULL,
+		.host = fixed && *s->first->host ? s->first->host : NULL,
 		.address = fixed ? s->address : (struct ip){ .len = 0 },
 		.port = fixed ? s->port : 0,
-		.names_at = s->several && !*s->host ? s->c.dst_ip
-						    : (struct ip){ .len = 0 },
+		.names_at = s->several && !*s->first->host
+				    ? s->c.dst_ip
+				    : (struct ip){ .len = 0 },
 		.fold = s->c.fold,
 		.closed = on_exchange_closed,
 		.arg = s,
 	};
 
-	if (!exchange_start(&config, fd, data, len, &s->exchange))
+	if (!exchange_start(&config, client, data, len, &s->exchange)) {
+		session_drop_first(s);
 		return true;
+	}
 	s->exchange = NULL;
 	session_end(s);
 	return false;
@@ -73,15 +86,15 @@ static bool start_exchange(struct session *s, int fd, const uint8_t *data,
 /* Records what @agree has against it, and tells the client. */
 static enum sniff refuse(struct session *s)
 {
+	const struct agree *a = &s->first->agree;
 	uint8_t alert[7];
 
-	if (s->agree.ech)
+	if (a->ech)
 		flow_saw_ech(s->flow);
-	flow_refuse(s->flow, s->agree.reason,
-		    *s->agree.sni ? s->agree.sni : NULL, s->agree.detail);
-	if (s->agree.protocol == PROTOCOL_TLS)
+	flow_refuse(s->flow, a->reason, *a->sni ? a->sni : NULL, a->detail);
+	if (a->protocol == PROTOCOL_TLS)
 		tunnel_refuse_with(s->tunnel, alert,
-				   refuse_tls(s->agree.reason, alert));
+				   refuse_tls(a->reason, alert));
 	return SNIFF_BAD;
 }
 
@@ -89,16 +102,16 @@ static enum sniff refuse(struct session *s)
 static enum sniff go_to_exchange(struct session *s, const uint8_t *data,
 				 size_t len)
 {
-	int fd;
+	struct watch *client;
 
-	if (tunnel_detach(s->tunnel, &fd)) {
-		s->agree.reason = REASON_PROTOCOL;
-		s->agree.detail = "HTTP where the server spoke first";
+	if (tunnel_detach(s->tunnel, &client)) {
+		s->first->agree.reason = REASON_PROTOCOL;
+		s->first->agree.detail = "HTTP where the server spoke first";
 		return refuse(s);
 	}
 	s->tunnel = NULL;
 	flow_close(STEAL(s->flow), 0, 0, "http: a flow for each request");
-	start_exchange(s, fd, data, len, true);
+	start_exchange(s, client, data, len, true);
 	return SNIFF_BAD;
 }
 
@@ -107,24 +120,25 @@ static enum sniff accept_first(struct session *s, const uint8_t *data,
 			       size_t len)
 {
 	settled(s);
-	if (s->agree.protocol == PROTOCOL_HTTP)
+	if (s->spoke == PROTOCOL_HTTP)
 		return go_to_exchange(s, data, len);
-	if (s->agree.protocol != PROTOCOL_TLS)
-		return SNIFF_DONE;
+	if (s->spoke != PROTOCOL_TLS)
+		return let_through(s);
 	s->hello = HELLO_ANSWER;
-	tunnel_await(s->tunnel, s->agree.hello_len);
+	tunnel_await(s->tunnel, s->first->agree.hello_len);
 	return SNIFF_MORE;
 }
 
 static enum sniff on_second(struct session *s, const uint8_t *data, size_t len)
 {
 	size_t pass;
-	enum sniff found = agree_second(&s->agree, data, len, &pass);
+	enum sniff found = agree_second(&s->first->agree, data, len, &pass);
 
 	if (found == SNIFF_BAD)
 		return refuse(s);
-	if (found == SNIFF_MORE)
-		tunnel_pass(s->tunnel, pass);
+	if (found == SNIFF_DONE)
+		return let_through(s);
+	tunnel_pass(s->tunnel, pass);
 	return found;
 }
 
@@ -134,7 +148,7 @@ static enum sniff on_classify(void *arg, const uint8_t *data, size_t len)
 
 	if (s->hello != HELLO_FIRST)
 		return on_second(s, data, len);
-	switch (agree_check(&s->agree, data, len)) {
+	switch (agree_check(&s->first->agree, data, len)) {
 	case SNIFF_DONE:
 		return accept_first(s, data, len);
 	case SNIFF_BAD:
@@ -149,28 +163,31 @@ static enum sniff on_classify(void *arg, const uint8_t *data, size_t len)
 static enum sniff incomplete(struct session *s, const uint8_t *data, size_t len,
 			     bool ended)
 {
-	enum sniff found = agree_incomplete(&s->agree, data, len, ended);
+	enum sniff found = agree_incomplete(&s->first->agree, data, len, ended);
 
 	/* More time is given once. */
 	if (found == SNIFF_MORE && s->doubted)
-		found = agree_late(&s->agree, "first message never completed");
+		found = agree_late(&s->first->agree,
+				   "first message never completed");
 	s->doubted = true;
 	if (found == SNIFF_BAD)
 		return refuse(s);
-	if (found == SNIFF_DONE)
-		settled(s);
-	return found;
+	if (found != SNIFF_DONE)
+		return found;
+	settled(s);
+	return let_through(s);
 }
 
 static enum sniff on_incomplete(void *arg, const uint8_t *data, size_t len,
 				bool ended)
 {
 	struct session *s = arg;
+	struct agree *a = &s->first->agree;
 
 	if (s->hello == HELLO_ANSWER)
-		agree_late(&s->agree, "the server did not answer in time");
+		agree_late(a, "the server did not answer in time");
 	else if (s->hello == HELLO_SECOND)
-		agree_late(&s->agree, "second ClientHello never completed");
+		agree_late(a, "second ClientHello never completed");
 	else
 		return incomplete(s, data, len, ended);
 	return refuse(s);
@@ -180,10 +197,11 @@ static enum tunnel_answer on_answer(void *arg, const uint8_t *data, size_t len)
 {
 	struct session *s = arg;
 
-	switch (agree_answer(&s->agree, data, len)) {
+	switch (agree_answer(&s->first->agree, data, len)) {
 	case TLS_ANSWER_MORE:
 		return TUNNEL_WATCH;
 	case TLS_ANSWER_FINAL:
+		session_drop_first(s);
 		return TUNNEL_RELEASE;
 	case TLS_ANSWER_RETRY:
 		s->hello = HELLO_SECOND;
@@ -230,17 +248,18 @@ static const struct tunnel_ops held = {
 	.closed = on_tunnel_closed,
 };
 
-void session_tunnel(struct session *s, int server_fd)
+void session_tunnel(struct session *s, struct watch *server)
 {
 	const struct tunnel_limits limits = {
-		.unclear_ms = s->agree.wanted == WANTED_ANY ? UNCLEAR_MS : 0,
+		.unclear_ms =
+			s->first->agree.wanted == WANTED_ANY ? UNCLEAR_MS : 0,
 		.meters = flow_meters(s->flow),
 	};
-	int fd = steal_fd(&s->fd);
+	struct watch *client = STEAL(s->watch);
 
 	s->state = SESSION_RELAY;
 	s->doubted = !limits.unclear_ms;
-	if (tunnel_new(s->c.base, fd, server_fd, unread(s), s->len - s->used,
+	if (tunnel_new(s->c.wheel, client, server, unread(s), s->len - s->used,
 		       &limits, &held, s, &s->tunnel)) {
 		s->tunnel = NULL;
 		session_end(s);
@@ -251,11 +270,10 @@ void session_tunnel(struct session *s, int server_fd)
 
 void session_exchange(struct session *s, bool fixed)
 {
-	int fd = steal_fd(&s->fd);
+	struct watch *client = STEAL(s->watch);
 
-	event_del(s->readable);
-	event_del(s->timer);
+	wheel_cancel(&s->timer);
 	s->state = SESSION_RELAY;
-	if (start_exchange(s, fd, unread(s), s->len - s->used, fixed))
+	if (start_exchange(s, client, unread(s), s->len - s->used, fixed))
 		session_drop_buffer(s);
 }

@@ -47,14 +47,14 @@ const struct session_form form_raw = { raw_refuse, NULL };
 static bool take_name(struct session *s)
 {
 	if (s->several && !vet_name_at(s->c.services, s->c.sandbox,
-				       &s->c.dst_ip, s->agree.sni)) {
+				       &s->c.dst_ip, s->first->agree.sni)) {
 		session_deny(s, REASON_NAME_MISMATCH, 0,
 			     "TLS names a host that does not have this "
 			     "address");
 		return false;
 	}
-	memcpy(s->host, s->agree.sni, sizeof(s->host));
-	s->agree.host = s->host;
+	memcpy(s->first->host, s->first->agree.sni, sizeof(s->first->host));
+	s->first->agree.host = s->first->host;
 	if (session_ahead(s) != WANTED_HTTP)
 		return true;
 	session_deny(s, REASON_PROTOCOL, 0, "TLS where HTTP/1 is wanted");
@@ -64,18 +64,20 @@ static bool take_name(struct session *s)
 /* Nothing leaves before the hello is complete and agrees. */
 static void on_hello(struct session *s)
 {
-	switch (agree_check(&s->agree, s->buf, s->len)) {
+	switch (agree_check(&s->first->agree, s->buf, s->len)) {
 	case SNIFF_MORE:
 		return;
 	case SNIFF_BAD:
-		session_deny(s, s->agree.reason, 0, s->agree.detail);
+		session_deny(s, s->first->agree.reason, 0,
+			     s->first->agree.detail);
 		return;
 	case SNIFF_DONE:
 		break;
 	}
-	if (!*s->host && !s->address.len && !take_name(s))
+	if (!*s->first->host && !s->address.len && !take_name(s))
 		return;
-	session_ask(s, "tls", *s->agree.sni ? s->agree.sni : NULL);
+	session_ask(s, "tls",
+		    *s->first->agree.sni ? s->first->agree.sni : NULL);
 }
 
 /* One of several names: nothing leaves before it is said which. */
@@ -85,10 +87,10 @@ static void on_named(struct session *s)
 	case PROTOCOL_UNKNOWN:
 		return;
 	case PROTOCOL_TLS:
-		s->agree.wanted = WANTED_TLS;
+		s->first->agree.wanted = WANTED_TLS;
 		s->form = &form_tls;
-		s->input = on_hello;
-		s->input(s);
+		s->first->input = on_hello;
+		s->first->input(s);
 		return;
 	case PROTOCOL_HTTP:
 		session_exchange(s, true);
@@ -132,7 +134,7 @@ static void destination(struct session *s)
 		return;
 	host = name_of(s);
 	if (host)
-		snprintf(s->host, sizeof(s->host), "%s", host);
+		snprintf(s->first->host, sizeof(s->first->host), "%s", host);
 	else if (!s->several)
 		s->address = s->c.dst_ip;
 }
@@ -144,13 +146,13 @@ void session_transparent(struct session *s)
 	destination(s);
 	session_agree(s);
 	if (s->several) {
-		s->input = on_named;
+		s->first->input = on_named;
 		return;
 	}
-	switch (s->agree.wanted) {
+	switch (s->first->agree.wanted) {
 	case WANTED_TLS:
 		s->form = &form_tls;
-		s->input = on_hello;
+		s->first->input = on_hello;
 		break;
 	case WANTED_HTTP:
 		session_exchange(s, true);

@@ -25,6 +25,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/sock.h"
+#include "base/zalloc.h"
 #include "proxy/pipes.h"
 #include "proxy/tunnel_impl.h"
 
@@ -87,39 +88,8 @@ static int64_t next_alarm(const struct tunnel *t)
 static void set_alarm(struct tunnel *t, int64_t now, int64_t at)
 {
 	/* The clock we read is coarse: rather late than twice. */
-	int64_t ms = (at > now ? at - now : 0) + 4;
-	struct timeval tv = { .tv_sec = ms / 1000,
-			      .tv_usec = (ms % 1000) * 1000 };
-
 	t->alarm_ms = at;
-	event_add(&t->timer, &tv);
-}
-
-static void on_writable(int fd, short what, void *arg);
-
-/* Makes the events what side_mask() says. False without memory. */
-static bool arm(struct tunnel *t, int i)
-{
-	struct side *s = &t->side[i];
-	short mask = side_mask(t, i);
-	bool reading = mask & EV_READ;
-
-	if (reading != s->reading) {
-		if (reading && event_add(&s->readable, NULL) < 0)
-			return false;
-		if (!reading)
-			event_del(&s->readable);
-		s->reading = reading;
-	}
-	if ((mask & EV_WRITE) && !s->writable) {
-		s->writable = event_new(t->base, s->fd, EV_WRITE | EV_PERSIST,
-					on_writable, s);
-		if (!s->writable || event_add(s->writable, NULL) < 0)
-			return false;
-	} else if (!(mask & EV_WRITE) && s->writable) {
-		event_free(STEAL(s->writable));
-	}
-	return true;
+	wheel_set(t->wheel, &t->timer, (unsigned)(at > now ? at - now : 0) + 4);
 }
 
 /* Tells of progress. False if that ended the tunnel. */
@@ -178,10 +148,11 @@ static void settle(struct tunnel *t, int64_t now)
 		    (i == CLIENT && t->hold))
 			continue;
 		if (!r->dead)
-			shutdown(t->side[!i].fd, SHUT_WR);
+			shutdown(tunnel_fd(t, !i), SHUT_WR);
 		r->shut = true;
 	}
-	if (!arm(t, CLIENT) || !arm(t, SERVER)) {
+	if (watch_for(t->side[CLIENT].watch, side_mask(t, CLIENT)) ||
+	    watch_for(t->side[SERVER].watch, side_mask(t, SERVER))) {
 		tunnel_finish(t, "error", true, true);
 		return;
 	}
@@ -194,7 +165,7 @@ static void settle(struct tunnel *t, int64_t now)
 static bool pump(struct tunnel *t, int from, int64_t now)
 {
 	struct relay *r = &t->relay[from];
-	const int to = t->side[!from].fd;
+	const int to = tunnel_fd(t, !from);
 	enum relay_result result;
 	int error = 0;
 
@@ -202,7 +173,7 @@ static bool pump(struct tunnel *t, int from, int64_t now)
 	if (from == CLIENT && t->hold)
 		result = relay_flush(r, to, &error);
 	else
-		result = relay_pump(r, t->side[from].fd, to, &error);
+		result = relay_pump(r, tunnel_fd(t, from), to, &error);
 	switch (result) {
 	case RELAY_IDLE:
 	case RELAY_BLOCKED:
@@ -226,7 +197,15 @@ static bool pump(struct tunnel *t, int from, int64_t now)
 	return true;
 }
 
-static void on_readable(int fd, short what, void *arg)
+/* False if the tunnel is gone. */
+static bool take(struct tunnel *t, int i, int64_t now)
+{
+	if (i == CLIENT && t->hold)
+		return tunnel_held_readable(t, now);
+	return pump(t, i, now);
+}
+
+static void on_event(void *arg, int fd, short what)
 {
 	struct side *s = arg;
 	struct tunnel *t = s->tunnel;
@@ -234,39 +213,20 @@ static void on_readable(int fd, short what, void *arg)
 	int64_t now = tick_ms();
 
 	(void)fd;
-	(void)what;
 	t->active_ms = now;
-	if (i == CLIENT && t->hold) {
-		if (!tunnel_held_readable(t, now))
-			return;
-	} else if (!pump(t, i, now)) {
+	if ((what & EV_WRITE) && !pump(t, !i, now))
 		return;
-	}
+	if ((what & EV_READ) && !take(t, i, now))
+		return;
 	if (report(t, now))
 		settle(t, now);
 }
 
-static void on_writable(int fd, short what, void *arg)
+static void on_timer(struct timer *timer)
 {
-	struct side *s = arg;
-	struct tunnel *t = s->tunnel;
-	int i = s == &t->side[SERVER];
+	struct tunnel *t = CONTAINER_OF(timer, struct tunnel, timer);
 	int64_t now = tick_ms();
 
-	(void)fd;
-	(void)what;
-	t->active_ms = now;
-	if (pump(t, !i, now) && report(t, now))
-		settle(t, now);
-}
-
-static void on_timer(int fd, short what, void *arg)
-{
-	struct tunnel *t = arg;
-	int64_t now = tick_ms();
-
-	(void)fd;
-	(void)what;
 	if (t->hold && !tunnel_hold_timer(t, now))
 		return;
 	if (!t->paused && now - t->active_ms >= t->idle_ms) {
@@ -289,16 +249,33 @@ void tunnel_resume(struct tunnel *t)
 		settle(t, now);
 }
 
+static int hold_first(struct tunnel *t, const uint8_t *first, size_t len,
+		      const struct tunnel_limits *limits)
+{
+	const int err = hold_new(first, len, t->active_ms, &t->hold);
+
+	if (err)
+		return err;
+	t->hold->classify_ms = limits && limits->classify_ms
+				       ? limits->classify_ms
+				       : CLASSIFY_MS;
+	t->hold->answer_ms =
+		limits && limits->answer_ms ? limits->answer_ms : ANSWER_MS;
+	t->hold->unclear_ms = limits ? limits->unclear_ms : 0;
+	return 0;
+}
+
 /* The bytes that were read before there was a tunnel. */
-static int take_first(struct tunnel *t, const uint8_t *first, size_t len)
+static int take_first(struct tunnel *t, const uint8_t *first, size_t len,
+		      const struct tunnel_limits *limits)
 {
 	int err;
 
 	if (t->ops->classify)
-		return hold_new(first, len, t->active_ms, &t->hold);
+		return hold_first(t, first, len, limits);
 	if (!len)
 		return 0;
-	err = relay_give(&t->relay[CLIENT], t->side[SERVER].fd, first, len);
+	err = relay_give(&t->relay[CLIENT], tunnel_fd(t, SERVER), first, len);
 	if (!err || err == -EAGAIN)
 		return 0;
 	if (!tunnel_is_reset(-err))
@@ -308,56 +285,52 @@ static int take_first(struct tunnel *t, const uint8_t *first, size_t len)
 	return 0;
 }
 
-static int setup(struct tunnel *t, const uint8_t *first, size_t len)
+static int setup(struct tunnel *t, const uint8_t *first, size_t len,
+		 const struct tunnel_limits *limits)
 {
-	int err = take_first(t, first, len);
+	int err = take_first(t, first, len, limits);
 	int64_t at;
 
 	if (err)
 		return err;
-	if (!arm(t, CLIENT) || !arm(t, SERVER))
+	if (watch_for(t->side[CLIENT].watch, side_mask(t, CLIENT)) ||
+	    watch_for(t->side[SERVER].watch, side_mask(t, SERVER)))
 		return -ENOMEM;
 	/* With traffic this is when we have to look first. */
 	at = t->active_ms + PROGRESS_MS;
 	set_alarm(t, t->active_ms, next_alarm(t) < at ? next_alarm(t) : at);
 	if (t->hold && t->hold->len)
-		event_active(&t->timer, EV_TIMEOUT, 0);
+		wheel_soon(t->wheel, &t->timer);
 	return 0;
 }
 
-int tunnel_new(struct event_base *base, int client_fd, int server_fd,
+int tunnel_new(struct wheel *wheel, struct watch *client, struct watch *server,
 	       const uint8_t *first, size_t len,
 	       const struct tunnel_limits *limits, const struct tunnel_ops *ops,
 	       void *arg, struct tunnel **ret_tunnel)
 {
-	struct tunnel *t = calloc(1, sizeof(*t));
-	const int fd[2] = { client_fd, server_fd };
+	struct watch *const watch[2] = { client, server };
+	struct tunnel *t = client && server ? zalloc(sizeof(*t)) : NULL;
 	int err;
 
 	if (!t) {
-		close(client_fd);
-		close(server_fd);
+		watch_close(&client);
+		watch_close(&server);
 		return -ENOMEM;
 	}
-	t->base = base;
 	t->ops = ops;
 	t->arg = arg;
 	t->active_ms = tick_ms();
 	t->idle_ms = limits && limits->idle_ms ? limits->idle_ms : IDLE_MS;
-	t->classify_ms = limits && limits->classify_ms ? limits->classify_ms
-						       : CLASSIFY_MS;
-	t->answer_ms =
-		limits && limits->answer_ms ? limits->answer_ms : ANSWER_MS;
-	t->unclear_ms = limits ? limits->unclear_ms : 0;
 	tunnel_meter(t, limits ? limits->meters : NULL);
-	event_assign(&t->timer, base, -1, 0, on_timer, t);
+	t->wheel = wheel;
+	t->timer.ring = on_timer;
 	for (int i = CLIENT; i <= SERVER; i++) {
 		t->side[i].tunnel = t;
-		t->side[i].fd = fd[i];
-		event_assign(&t->side[i].readable, base, fd[i],
-			     EV_READ | EV_PERSIST, on_readable, &t->side[i]);
+		t->side[i].watch = watch[i];
+		watch_tell(watch[i], on_event, &t->side[i]);
 	}
-	err = setup(t, first, len);
+	err = setup(t, first, len, limits);
 	if (err) {
 		tunnel_release(t);
 		free(t);

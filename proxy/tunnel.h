@@ -17,9 +17,10 @@
 
 #include "proxy/sniff/sniff.h"
 
-struct event_base;
 struct meters;
 struct tunnel;
+struct watch;
+struct wheel;
 
 enum tunnel_answer {
 	TUNNEL_WATCH,	 /* show me the next bytes too */
@@ -64,11 +65,11 @@ struct tunnel_limits {
 	const struct meters *meters; /* see tunnel_meter() */
 };
 
-/* Takes both sockets, which must be non-blocking (closed also on failure).
+/* Takes both sockets (closed also on failure, which one that is NULL is).
  * @first, @len: client bytes read already, copied, classified like the rest,
  * but never from within this call; without classify they are paid for. @ops
  * outlives the tunnel. 0 or -errno. */
-int tunnel_new(struct event_base *base, int client_fd, int server_fd,
+int tunnel_new(struct wheel *wheel, struct watch *client, struct watch *server,
 	       const uint8_t *first, size_t len,
 	       const struct tunnel_limits *limits, const struct tunnel_ops *ops,
 	       void *arg, struct tunnel **ret_tunnel);
@@ -101,7 +102,7 @@ void tunnel_await(struct tunnel *tunnel, size_t len);
  * now. Call from within classify(), whose bytes stay valid until it returns;
  * what it returns does not matter. -EBUSY if the server spoke: then there is
  * more to this connection than the held bytes. */
-int tunnel_detach(struct tunnel *tunnel, int *ret_client_fd);
+int tunnel_detach(struct tunnel *tunnel, struct watch **ret_client);
 
 /* Frees pipes kept for reuse. */
 void tunnel_pool_free(void);

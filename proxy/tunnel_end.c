@@ -18,12 +18,9 @@ const char tunnel_spent[] = "byte budget used up";
 
 void tunnel_release(struct tunnel *t)
 {
-	event_del(&t->timer);
+	wheel_cancel(&t->timer);
 	for (int i = CLIENT; i <= SERVER; i++) {
-		event_del(&t->side[i].readable);
-		if (t->side[i].writable)
-			event_free(STEAL(t->side[i].writable));
-		close_fd(&t->side[i].fd);
+		watch_close(&t->side[i].watch);
 		relay_drop(&t->relay[i]);
 	}
 	hold_free(STEAL(t->hold));
@@ -33,9 +30,9 @@ void tunnel_finish(struct tunnel *t, const char *how, bool reset_client,
 		   bool reset_server)
 {
 	if (reset_client)
-		sock_reset_on_close(t->side[CLIENT].fd);
+		sock_reset_on_close(tunnel_fd(t, CLIENT));
 	if (reset_server)
-		sock_reset_on_close(t->side[SERVER].fd);
+		sock_reset_on_close(tunnel_fd(t, SERVER));
 	tunnel_release(t);
 	t->inside++;
 	t->ops->closed(t->arg, t->relay[CLIENT].bytes, t->relay[SERVER].bytes,
@@ -52,15 +49,15 @@ void tunnel_abort(struct tunnel *t, uint64_t *ret_up, uint64_t *ret_down)
 	if (ret_down)
 		*ret_down = t->relay[SERVER].bytes;
 	for (int i = CLIENT; i <= SERVER; i++)
-		if (t->side[i].fd >= 0)
-			sock_reset_on_close(t->side[i].fd);
+		if (tunnel_fd(t, i) >= 0)
+			sock_reset_on_close(tunnel_fd(t, i));
 	tunnel_release(t);
 	t->aborted = true;
 	if (!t->inside)
 		free(t);
 }
 
-int tunnel_detach(struct tunnel *t, int *ret_client_fd)
+int tunnel_detach(struct tunnel *t, struct watch **ret_client)
 {
 	const struct relay *down = &t->relay[SERVER];
 	struct hold *hold;
@@ -68,9 +65,9 @@ int tunnel_detach(struct tunnel *t, int *ret_client_fd)
 	if (down->bytes || relay_in_flight(down))
 		return -EBUSY;
 	hold = STEAL(t->hold);
-	event_del(&t->side[CLIENT].readable);
-	*ret_client_fd = steal_fd(&t->side[CLIENT].fd);
-	sock_reset_on_close(t->side[SERVER].fd);
+	*ret_client = STEAL(t->side[CLIENT].watch);
+	watch_tell(*ret_client, NULL, NULL);
+	sock_reset_on_close(tunnel_fd(t, SERVER));
 	tunnel_release(t);
 	t->hold = hold; /* freed by whoever asked */
 	t->aborted = true;

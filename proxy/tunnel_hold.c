@@ -50,7 +50,7 @@ static bool refuse(struct tunnel *t)
 {
 	/* Not into the middle of something else. */
 	if (!relay_in_flight(&t->relay[SERVER]))
-		hold_refuse(t->hold, t->side[CLIENT].fd);
+		hold_refuse(t->hold, tunnel_fd(t, CLIENT));
 	tunnel_finish(t, "refused", false, true);
 	return false;
 }
@@ -66,7 +66,7 @@ static void give(struct tunnel *t, const struct hold *hold, size_t len)
 	if (!relay_spend(r, len))
 		t->spent = true;
 	else
-		err = relay_give(r, t->side[SERVER].fd, hold->data, len);
+		err = relay_give(r, tunnel_fd(t, SERVER), hold->data, len);
 	if (err && err != -EAGAIN)
 		tunnel_write_failed(t, SERVER, -err);
 }
@@ -127,7 +127,7 @@ bool tunnel_judge(struct tunnel *t, bool last)
 		let_through(t);
 		return true;
 	}
-	if (answer == SNIFF_MORE && last && t->unclear_ms &&
+	if (answer == SNIFF_MORE && last && t->hold->unclear_ms &&
 	    !t->hold->doubted && !ended) {
 		t->hold->doubted = true;
 		return true;
@@ -147,7 +147,7 @@ bool tunnel_held_readable(struct tunnel *t, int64_t now)
 
 	if (hold->len && !hold->looked && !hold->awaiting)
 		return tunnel_judge(t, false);
-	n = hold_read(hold, t->side[CLIENT].fd);
+	n = hold_read(hold, tunnel_fd(t, CLIENT));
 	if (n == -EAGAIN)
 		return true;
 	if (n < 0) {
@@ -217,10 +217,10 @@ int64_t tunnel_hold_alarm(const struct tunnel *t)
 	if (!hold || !hold->since_ms)
 		return INT64_MAX;
 	if (hold->awaiting)
-		return hold->since_ms + t->answer_ms;
-	return hold->since_ms + (t->unclear_ms && !hold->doubted
-					 ? t->unclear_ms
-					 : t->classify_ms);
+		return hold->since_ms + hold->answer_ms;
+	return hold->since_ms + (hold->unclear_ms && !hold->doubted
+					 ? hold->unclear_ms
+					 : hold->classify_ms);
 }
 
 bool tunnel_hold_timer(struct tunnel *t, int64_t now)

@@ -7,41 +7,45 @@
 #define PROXY_TUNNEL_IMPL_H
 
 #include <event2/event.h>
-#include <event2/event_struct.h>
 
+#include "base/wheel.h"
 #include "proxy/hold.h"
 #include "proxy/relay.h"
 #include "proxy/tunnel.h"
+#include "proxy/watch.h"
 
 enum { CLIENT, SERVER };
 
 struct side {
 	struct tunnel *tunnel;
-	struct event *writable; /* only while the socket is full */
-	struct event readable;
-	int fd;
-	bool reading; /* is readable added? */
+	struct watch *watch;
 };
 
 struct tunnel {
 	const struct tunnel_ops *ops;
 	void *arg;
-	struct event_base *base;
 	struct hold *hold; /* NULL: nothing is held */
 	const char *how;   /* what went wrong first */
-	unsigned idle_ms, classify_ms, unclear_ms, answer_ms;
+	unsigned idle_ms;
+	unsigned inside;       /* calls of ops under way: must not be freed */
 	int64_t active_ms;     /* when bytes last moved */
 	int64_t unreported_ms; /* since when there is progress to report */
 	int64_t alarm_ms;      /* when the timer rings */
 	uint64_t reported;     /* bytes, both ways */
-	unsigned inside;       /* calls of ops under way: must not be freed */
 	bool aborted;	       /* by one of them */
 	bool paused;	       /* by progress() */
 	bool spent;	       /* there was more than the budget had */
-	struct event timer;
+	struct wheel *wheel;
+	struct timer timer;
 	struct side side[2];
 	struct relay relay[2];
 };
+
+/* -1 once it is closed. */
+static inline int tunnel_fd(const struct tunnel *t, int side)
+{
+	return watch_fd(t->side[side].watch);
+}
 
 /* tunnel_end.c */
 

@@ -44,18 +44,25 @@ static inline void on_gone(void *arg)
 	rig->gone++;
 }
 
-static inline int setup(void **state)
+/* A client in rig->base. */
+static inline void connect_rig(struct rig *rig)
 {
-	struct rig *rig = calloc(1, sizeof(*rig));
 	int sock[2];
 
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock), 0);
-	rig->base = event_base_new();
 	rig->ledger = sock[1];
 	assert_int_equal(audit_client_new(rig->base, sock[0], on_gone, rig,
 					  &rig->client),
 			 0);
+}
+
+static inline int setup(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	rig->base = event_base_new();
+	connect_rig(rig);
 	*state = rig;
 	return 0;
 }

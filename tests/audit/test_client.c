@@ -70,6 +70,51 @@ static void test_one_message(void **state)
 	assert_int_equal(message_size(rig), 0);
 }
 
+static void on_busy(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	event_base_loopbreak(arg);
+}
+
+/* Where something else is ready in each turn, events wait for company: but not
+ * for long, nor for much. */
+static void test_busy_loop(void **state)
+{
+	struct rig *rig = *state;
+	struct audit_event event = question("busy");
+	struct event *busy;
+	int pair[2], count = 0;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(send(pair[1], "", 1, 0), 1);
+	audit_client_free(rig->client);
+	close_fd(&rig->ledger);
+	event_base_free(rig->base);
+	rig->base = event_base_new();
+	event_base_priority_init(rig->base, AUDIT_CLIENT_PRIORITY + 1);
+	connect_rig(rig);
+	busy = event_new(rig->base, pair[0], EV_READ | EV_PERSIST, on_busy,
+			 rig->base);
+	event_add(busy, NULL);
+
+	audit_client_submit(rig->client, &event, NULL);
+	for (int i = 0; i < 5000 && !message_size(rig); i++) {
+		event_base_loop(rig->base, 0);
+		usleep(1000);
+	}
+	assert_int_equal(ledger_read(rig, NULL, &count), 1);
+	assert_int_equal(count, 1);
+	for (int i = 0; i < 100 && !message_size(rig); i++, count++)
+		audit_client_submit(rig->client, &event, NULL);
+	assert_in_range(count, 2, 60);
+	assert_true(message_size(rig) > 0);
+	event_free(busy);
+	close(pair[0]);
+	close(pair[1]);
+	ledger_ack(rig, (uint64_t)count);
+}
+
 /* A turn that has more to say than fits: what is full leaves at once. */
 static void test_full_message(void **state)
 {
@@ -197,9 +242,10 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_ack_in_order),       TEST(test_one_message),
-		TEST(test_full_message),       TEST(test_small_socket),
-		TEST(test_cancel_and_reentry), TEST(test_queue_and_limit),
+		TEST(test_ack_in_order),    TEST(test_one_message),
+		TEST(test_busy_loop),	    TEST(test_full_message),
+		TEST(test_small_socket),    TEST(test_cancel_and_reentry),
+		TEST(test_queue_and_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "proxy/exchange.h"
+#include "proxy/watch.h"
 #include "tests/proxy/world_origin.h"
 
 struct place { /* where an exchange runs */
@@ -67,15 +68,15 @@ static inline struct world *place_open_with(struct exchange_config config,
 	w->origin = listen_at(ORIGIN, 80);
 	place.listener = listen_at(PROXY, PROXY_PORT);
 	place.client = dial_to(PROXY, PROXY_PORT);
-	fd = accept4(place.listener, NULL, NULL, SOCK_CLOEXEC);
+	fd = accept4(place.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	assert_true(fd >= 0);
-	config.base = w->base;
+	config.wheel = w->wheel;
 	config.services = &w->services;
 	config.sandbox = &w->sandbox;
 	config.closed = place_closed;
 	config.arg = &place;
-	assert_int_equal(exchange_start(&config, fd, first, strlen(first),
-					&place.exchange),
+	assert_int_equal(exchange_start(&config, watch_new(w->base, fd), first,
+					strlen(first), &place.exchange),
 			 0);
 	assert_false(place.closed);
 	return w;

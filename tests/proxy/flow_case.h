@@ -10,7 +10,9 @@
 
 #include <fcntl.h>
 
+#include "base/wheel.h"
 #include "policy/bundle.h"
+#include "proxy/watch.h"
 #include "tests/proxy/net.h"
 
 enum mode { AT_ONCE, LATER };
@@ -18,6 +20,7 @@ enum mode { AT_ONCE, LATER };
 /* What the steps left behind, e.g. "admit open+ resolve dial+ close". */
 struct world {
 	struct event_base *base;
+	struct wheel *wheel;
 	struct services services;
 	struct sandbox sandbox;
 	struct flow *flow;
@@ -227,7 +230,7 @@ static inline void on_done(void *arg, struct flow *flow,
 	assert_ptr_equal(flow, w->flow); /* so flow_start() has returned */
 	w->called = true;
 	w->verdict = result->verdict;
-	w->fd = result->fd;
+	w->fd = result->server ? watch_end(result->server) : -1;
 	keep(w->detail, sizeof(w->detail), result->detail);
 	note(w, "done%c", result->verdict.allow ? '+' : '-');
 	if (w->close_in_done)
@@ -267,6 +270,8 @@ static inline int setup(void **state)
 	struct world *w = calloc(1, sizeof(*w));
 
 	w->base = event_base_new();
+	w->wheel = wheel_new(w->base);
+	assert_non_null(w->wheel);
 	w->services = (struct services){
 		.ctx = w,
 		.record = fake_record,
@@ -301,6 +306,7 @@ static inline int teardown(void **state)
 	assert_null(w->looking);
 	assert_int_equal(open_fds(), w->fds);
 	policy_unref(w->sandbox.policy);
+	wheel_free(w->wheel);
 	event_base_free(w->base);
 	free(w);
 	return 0;
@@ -314,7 +320,7 @@ static inline void begin_as(struct world *w, struct flow_ask ask)
 	ask.sandbox = &w->sandbox;
 	ask.src_ip = ip_of("10.9.8.7");
 	ask.src_port = 4321;
-	w->flow = flow_start(w->base, &w->services, &ask, on_done, w);
+	w->flow = flow_start(w->wheel, &w->services, &ask, on_done, w);
 	assert_non_null(w->flow);
 	assert_false(w->called);
 }
@@ -358,7 +364,7 @@ static inline void resolved(struct world *w, int status)
 
 static inline void until_done(struct world *w)
 {
-	loop_until(w->base, &w->called, 5000);
+	loop_until(w->base, &w->called, 20000);
 	assert_true(w->called);
 }
 

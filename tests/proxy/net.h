@@ -121,6 +121,9 @@ static inline void loop_until(struct event_base *base, const bool *flag, int ms)
 		event_base_loopexit(base, &tick);
 		event_base_loop(base, EVLOOP_ONCE);
 	}
+	/* On a machine that stood still much may be ready just now. */
+	for (int i = 0; i < 10 && !*flag; i++)
+		event_base_loop(base, EVLOOP_NONBLOCK);
 }
 
 #endif

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 
+#include "base/wheel.h"
+#include "proxy/watch.h"
 #include "tests/proxy/net.h"
 
 struct outcome {
@@ -15,13 +17,14 @@ struct outcome {
 	struct ip ip;
 };
 
-static void on_done(void *arg, int fd, int error, const struct ip *ip)
+static void on_done(void *arg, struct watch *server, int error,
+		    const struct ip *ip)
 {
 	struct outcome *o = arg;
 
 	assert_false(o->called);
 	o->called = true;
-	o->fd = fd;
+	o->fd = server ? watch_end(server) : -1;
 	o->error = error;
 	if (ip)
 		o->ip = *ip;
@@ -29,6 +32,7 @@ static void on_done(void *arg, int fd, int error, const struct ip *ip)
 
 struct fixture {
 	struct event_base *base;
+	struct wheel *wheel;
 	int fds;
 };
 
@@ -37,6 +41,8 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	f->base = event_base_new();
+	f->wheel = wheel_new(f->base);
+	assert_non_null(f->wheel);
 	f->fds = open_fds();
 	*state = f;
 	return 0;
@@ -47,6 +53,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(open_fds(), f->fds); /* nothing leaks, in any test */
+	wheel_free(f->wheel);
 	event_base_free(f->base);
 	free(f);
 	return 0;
@@ -64,11 +71,11 @@ static int64_t dial_all(struct fixture *f, const char *const *text,
 	for (; text[n]; n++)
 		ip[n] = ip_of(text[n]);
 	*o = (struct outcome){ .fd = -1 };
-	dial = dial_start(f->base, ip, n, port, timeout, on_done, o);
+	dial = dial_start(f->wheel, ip, n, port, timeout, on_done, o);
 	assert_non_null(dial);
 	assert_false(o->called); /* never from within */
 	memset(ip, 0xee, sizeof(ip));
-	loop_until(f->base, &o->called, 5000);
+	loop_until(f->base, &o->called, 20000);
 	assert_true(o->called);
 	return now_ms() - start;
 }
@@ -90,7 +97,7 @@ static void test_connects(void **state)
 	socklen_t len = sizeof(int);
 	int nodelay = 0;
 
-	dial_all(f, list, port, 1000, &o);
+	dial_all(f, list, port, 20000, &o);
 	assert_int_equal(o.error, 0);
 	assert_true(o.fd >= 0);
 	assert_ip(&o.ip, "127.0.0.2");
@@ -98,7 +105,7 @@ static void test_connects(void **state)
 	assert_true(fcntl(o.fd, F_GETFD) & FD_CLOEXEC);
 	getsockopt(o.fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, &len);
 	assert_int_equal(nodelay, 1);
-	assert_true(somebody_came(l, 100));
+	assert_true(somebody_came(l, 10000));
 	close(o.fd);
 }
 
@@ -111,10 +118,10 @@ static void test_ipv6_first(void **state)
 	const char *list[] = { "127.0.0.2", "::1", NULL };
 	struct outcome o;
 
-	dial_all(f, list, port, 1000, &o);
+	dial_all(f, list, port, 20000, &o);
 	assert_true(o.fd >= 0);
 	assert_ip(&o.ip, "::1");
-	assert_true(somebody_came(l6, 100));
+	assert_true(somebody_came(l6, 10000));
 	assert_false(somebody_came(l4, 0));
 	close(o.fd);
 }
@@ -129,7 +136,7 @@ static void test_refused_first(void **state)
 			       NULL };
 	struct outcome o;
 
-	assert_true(dial_all(f, list, port, 1000, &o) < 200);
+	assert_true(dial_all(f, list, port, 20000, &o) < 200);
 	assert_true(o.fd >= 0);
 	assert_ip(&o.ip, "127.0.0.2");
 	close(o.fd);
@@ -145,7 +152,7 @@ static void test_blackhole_first(void **state)
 	struct blackhole hole = blackhole_at("127.0.0.3", &port);
 	const char *list[] = { "127.0.0.3", "127.0.0.2", NULL };
 	struct outcome o;
-	int64_t ms = dial_all(f, list, port, 5000, &o);
+	int64_t ms = dial_all(f, list, port, 20000, &o);
 
 	assert_true(o.fd >= 0);
 	assert_ip(&o.ip, "127.0.0.2");
@@ -164,7 +171,7 @@ static void test_all_refuse(void **state)
 	int l = listen_at("127.0.0.2", &port, 8);
 
 	close(l);
-	dial_all(f, list, port, 1000, &o);
+	dial_all(f, list, port, 20000, &o);
 	assert_int_equal(o.fd, -1);
 	assert_int_equal(o.error, ECONNREFUSED);
 	assert_ip(&o.ip, "127.0.0.4");
@@ -239,8 +246,8 @@ static void test_cancel(void **state)
 	const bool never = false;
 
 	dial_cancel(NULL);
-	dial_cancel(dial_start(f->base, ip, 2, port, 1000, on_done, &o));
-	dial = dial_start(f->base, ip, 1, port, 1000, on_done, &o);
+	dial_cancel(dial_start(f->wheel, ip, 2, port, 1000, on_done, &o));
+	dial = dial_start(f->wheel, ip, 1, port, 1000, on_done, &o);
 	loop_until(f->base, &never, 60);
 	dial_cancel(dial);
 	loop_until(f->base, &never, 60);

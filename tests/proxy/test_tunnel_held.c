@@ -184,9 +184,11 @@ static void test_classify_timeout(void **state)
 static void detach(void *arg, struct tunnel *tunnel, const char *held)
 {
 	struct world *w = arg;
+	struct watch *client;
 	int fd;
 
-	assert_int_equal(tunnel_detach(tunnel, &fd), 0);
+	assert_int_equal(tunnel_detach(tunnel, &client), 0);
+	fd = watch_end(client);
 	assert_int_equal(send(fd, held, strlen(held), 0), strlen(held));
 	close(fd);
 	w->closed = true;
@@ -196,10 +198,10 @@ static enum sniff classify_detach(void *arg, const uint8_t *data, size_t len)
 {
 	struct world *w = arg;
 	char held[64] = "";
-	int fd;
+	struct watch *client;
 
 	if (w->done_at) {
-		assert_int_equal(tunnel_detach(w->tunnel, &fd), -EBUSY);
+		assert_int_equal(tunnel_detach(w->tunnel, &client), -EBUSY);
 		return SNIFF_BAD;
 	}
 	memcpy(held, data, len);
@@ -263,8 +265,9 @@ static void test_first_too_long(void **state)
 
 	pair(&w->client, &c, 0);
 	pair(&w->server, &s, 0);
-	assert_int_equal(tunnel_new(w->base, c, s, much, sizeof(much), NULL,
-				    &holding, w, &w->tunnel),
+	assert_int_equal(tunnel_new(w->wheel, watch_new(w->base, c),
+				    watch_new(w->base, s), much, sizeof(much),
+				    NULL, &holding, w, &w->tunnel),
 			 -EMSGSIZE);
 	expect_end(w->client);
 	expect_end(w->server);

@@ -15,14 +15,17 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "base/wheel.h"
 #include "proxy/pipes.h"
 #include "proxy/relay.h"
+#include "proxy/watch.h"
 #include "tests/proxy/net.h"
 
 #define MIB (1024 * 1024)
 
 struct world {
 	struct event_base *base;
+	struct wheel *wheel;
 	struct tunnel *tunnel;
 	int client, server; /* the far ends */
 	int fds;	    /* before there was anything */
@@ -191,7 +194,9 @@ static inline void begin(struct world *w, const struct tunnel_ops *ops,
 	w->closed = false;
 	w->reports = 0;
 	w->reported = 0;
-	assert_int_equal(tunnel_new(w->base, c, s, (const uint8_t *)first,
+	assert_int_equal(tunnel_new(w->wheel, watch_new(w->base, c),
+				    watch_new(w->base, s),
+				    (const uint8_t *)first,
 				    first ? strlen(first) : 0, limits, ops, w,
 				    &w->tunnel),
 			 0);
@@ -203,6 +208,8 @@ static inline int setup(void **state)
 	struct world *w = calloc(1, sizeof(*w));
 
 	w->base = event_base_new();
+	w->wheel = wheel_new(w->base);
+	assert_non_null(w->wheel);
 	w->client = w->server = -1;
 	w->fds = open_fds();
 	*state = w;
@@ -220,6 +227,7 @@ static inline int teardown(void **state)
 	assert_int_equal(taken, 0);
 	tunnel_pool_free();
 	assert_int_equal(open_fds(), w->fds);
+	wheel_free(w->wheel);
 	event_base_free(w->base);
 	free(w);
 	return 0;

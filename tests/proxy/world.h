@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/sock.h"
+#include "base/wheel.h"
 #include "policy/bundle.h"
 #include "proxy/tunnel.h"
 #include "tests/proxy/world_services.h"
@@ -27,9 +28,14 @@ static inline void turn(struct world *w)
 	usleep(300);
 }
 
+/* At the least so many turns as a quiet machine has in half of that time: one
+ * that stood still has run nothing meanwhile. */
 static inline void turn_for(struct world *w, int ms)
 {
-	for (int64_t end = now_ms() + ms; now_ms() < end;)
+	const int64_t end = now_ms() + ms;
+	const int least = ms < 100 ? ms : 100;
+
+	for (int turns = 0; turns < least || now_ms() < end; turns++)
 		turn(w);
 }
 
@@ -91,6 +97,8 @@ static inline struct world *world_new(void)
 	w->origin = -1;
 	w->base = event_base_new();
 	assert_non_null(w->base);
+	w->wheel = wheel_new(w->base);
+	assert_non_null(w->wheel);
 	w->services = (struct services){
 		.ctx = w,
 		.record = world_record,
@@ -124,6 +132,7 @@ static inline void world_free(struct world *w)
 	close_fd(&w->origin);
 	policy_unref(w->sandbox.policy);
 	tunnel_pool_free();
+	wheel_free(w->wheel);
 	event_base_free(w->base);
 	free(w);
 }

@@ -42,6 +42,7 @@ struct note {
 
 struct world {
 	struct event_base *base;
+	struct wheel *wheel; /* of an exchange alone */
 	struct services services;
 	struct sandbox sandbox;
 	struct listener *listener[8];
