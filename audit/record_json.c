@@ -147,7 +147,9 @@ static void put_network(struct json *j, const struct audit_event *event,
 		json_close(j, '}');
 		json_uint(j, "duration", event->duration_ms);
 	}
-	if (event->kind == EVENT_PACKET || event->count > 1)
+	/* An answer has one only if it stands for repeated ones. */
+	if (event->kind == EVENT_PACKET || event->count > 1 ||
+	    (event->kind == EVENT_DNS_ANSWER && event->count))
 		json_uint(j, "count", event->count ? event->count : 1);
 }
 

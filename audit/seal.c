@@ -10,6 +10,7 @@
 #include "audit/seal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,7 +24,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define STACK (512 * 1024)
+#define STACK	 (512 * 1024)
+#define DROP_MIN (256 * 1024) /* bytes of the log */
 
 enum seal_state {
 	SEAL_IDLE, /* next: busy, stop */
@@ -43,6 +45,7 @@ struct seal {
 	uint64_t next_ms;   /* seal_turn() begins none before */
 	/* Of who has the job. */
 	int log;
+	off_t dropped; /* of the log: not in memory any more */
 	struct merkle tree;
 	off_t size;	/* of the file, all of it whole checkpoints; */
 	uint64_t count; /* so many */
@@ -92,6 +95,26 @@ static int sync_fd(int fd)
 	return fdatasync(fd) < 0 && errno != EINVAL ? -errno : 0;
 }
 
+/* A log is written and, for a long time, not read. In memory it takes the place
+ * of what others read, and each page is a new one, which on a virtual machine
+ * costs more than all that is written to it. */
+static int sync_log(struct seal *seal)
+{
+	struct stat st;
+	off_t size = fstat(seal->log, &st) < 0 ? 0 : st.st_size;
+	int r = sync_fd(seal->log);
+
+	if (size < seal->dropped)
+		seal->dropped = 0; /* another part */
+	if (r < 0 || size - seal->dropped < DROP_MIN)
+		return r;
+	/* It has nothing to do with what is safe: who can't, needn't. */
+	(void)posix_fadvise(seal->log, seal->dropped, size - seal->dropped,
+			    POSIX_FADV_DONTNEED);
+	seal->dropped = size;
+	return 0;
+}
+
 /* Whole, or not at all: half of one is cut off again, if that is possible. */
 static int append(struct seal *seal, const char *note, size_t len)
 {
@@ -116,7 +139,7 @@ static int do_job(struct seal *seal)
 	struct checkpoint checkpoint = { .size = seal->tree.size };
 	char note[CHECKPOINT_NOTE_MAX];
 	size_t len;
-	int r = sync_fd(seal->log);
+	int r = sync_log(seal);
 
 	if (r < 0)
 		return r;

@@ -2,7 +2,8 @@
  *
  * tally.c - one row for each host, verdict, reason and rule.
  *
- *	DNS_QUERY	dns + 1
+ *	DNS_QUERY	dns + its own count, or 1
+ *	DNS_ANSWER	dns + its count, if it stands for repeated questions
  *	FLOW_OPEN	count + 1
  *	HTTP_REQUEST	count + 1
  *	FLOW_DIAL	only if it failed: the connection that was counted when
@@ -323,11 +324,13 @@ void tally_add(struct tally *tally, const struct audit_event *event)
 	tally->records++;
 	switch (event->kind) {
 	case EVENT_DNS_QUERY:
-		add_count(&row_of(tally, event)->dns, 1);
+		add_count(&row_of(tally, event)->dns, n);
 		break;
 	case EVENT_DNS_ANSWER:
 		if (!event->verdict.allow)
 			move_unanswered(tally, event);
+		else if (event->count)
+			add_count(&row_of(tally, event)->dns, n);
 		break;
 	case EVENT_FLOW_OPEN:
 	case EVENT_HTTP_REQUEST:

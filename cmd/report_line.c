@@ -143,12 +143,27 @@ static struct report_row *row_of(const struct line *l, enum report_table table)
 	return row;
 }
 
+/* What a line stands for: itself, or what it says. */
+static uint64_t times(const struct line *l)
+{
+	uint64_t count = get_number(l->json, "count", NULL);
+
+	return count ? count : 1;
+}
+
+/* Of questions that were answered again, there is no other record. */
+static bool is_repeat(const struct line *l)
+{
+	return l->o.kind == EVENT_DNS_ANSWER &&
+	       get_number(l->json, "count", NULL);
+}
+
 static void count_row(const struct line *l, struct report_row *row)
 {
 	switch (l->o.kind) {
 	case EVENT_DNS_QUERY:
 	case EVENT_DNS_ANSWER:
-		row->questions++;
+		row->questions += times(l);
 		break;
 	case EVENT_HTTP_REQUEST:
 		row->requests++;
@@ -200,8 +215,11 @@ static void take_verdict(const struct line *l)
 /* An answer or an address that was refused after the name was not. */
 static void take_second(const struct line *l)
 {
-	if (l->o.verdict.allow)
+	if (l->o.verdict.allow) {
+		if (is_repeat(l))
+			count_row(l, row_of(l, REPORT_HOSTS));
 		return;
+	}
 	if (record_failed(l->o.kind, l->o.verdict.reason))
 		take_failure(l);
 	else
@@ -277,11 +295,8 @@ static void take_close(const struct line *l)
  * thing that happened, whatever its count. */
 static void take_packet(const struct line *l)
 {
-	uint64_t count = get_number(l->json, "count", NULL);
-
-	count = count ? count : 1;
-	row_of(l, REPORT_PACKETS)->packets += count;
-	COUNT(l, packets, count);
+	row_of(l, REPORT_PACKETS)->packets += times(l);
+	COUNT(l, packets, times(l));
 	draw(l, 0, 0, 1);
 }
 
@@ -333,16 +348,16 @@ static void take_opening(const struct line *l)
 static void count_name(const struct line *l)
 {
 	struct report_zone *zone;
-	bool dns = l->o.kind == EVENT_DNS_QUERY;
+	bool dns = l->o.kind == EVENT_DNS_QUERY || is_repeat(l);
 
 	if (!*l->o.host || !(dns || l->o.kind == EVENT_FLOW_OPEN ||
 			     l->o.kind == EVENT_HTTP_REQUEST))
 		return;
 	zone = report_zone_add(&l->report->zones, l->o.host, l->o.time_ms);
-	if (!zone)
+	if (!zone || !dns)
 		return;
-	zone->questions += dns;
-	zone->refused += dns && !l->o.verdict.allow;
+	zone->questions += times(l);
+	zone->refused += l->o.verdict.allow ? 0 : times(l);
 }
 
 static void take(struct line *l)

@@ -113,7 +113,7 @@ static const char *const gate_only[] = {
 };
 
 /* The log of all sessions is appended to by one ledger at a time. */
-static const char *const ledger_only[] = { "flock" };
+static const char *const ledger_only[] = { "flock", "fadvise64" };
 
 /* There is no file: libraries that look for their settings are told so, and
  * take their defaults, where EPERM would make some of them fail. */

@@ -200,6 +200,12 @@ static void test_dns(void **state)
 	assert_str(line, "answers.1.type", "AAAA");
 	assert_int(line, "rcode_id", 0);
 	assert_str(line, "rcode", "NoError");
+	assert_null(at(line, "count"));
+	json_decref(line);
+	/* Of one that stands for one, which is not that. */
+	event.count = 1;
+	line = line_of(&event, buf);
+	assert_int(line, "count", 1);
 	json_decref(line);
 
 	event = sample(EVENT_DNS_QUERY, false, REASON_NOT_IN_POLICY);

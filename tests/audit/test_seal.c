@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -110,6 +111,24 @@ static int now(struct rig *rig)
 			writer_tree(rig->writer));
 }
 
+/* Pages of a file that are in memory. */
+static size_t resident(const char *path)
+{
+	AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const size_t len = (size_t)lseek(fd, 0, SEEK_END);
+	const size_t pages = (len + 4095) / 4096;
+	unsigned char *in = calloc(pages, 1);
+	void *map = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);
+	size_t n = 0;
+
+	assert_true(in && map != MAP_FAILED && mincore(map, len, in) == 0);
+	for (size_t i = 0; i < pages; i++)
+		n += in[i] & 1;
+	munmap(map, len);
+	free(in);
+	return n;
+}
+
 /* All checkpoints in the file: good, growing, of the lines as they were. The
  * size of the last; their number. */
 static uint64_t read_notes(const struct rig *rig, size_t *ret_count)
@@ -176,7 +195,7 @@ static void await(struct rig *rig)
 {
 	struct pollfd ended = { .fd = seal_fd(rig->seal), .events = POLLIN };
 
-	assert_int_equal(poll(&ended, 1, 5000), 1);
+	assert_int_equal(poll(&ended, 1, 30000), 1);
 }
 
 static void test_when_due(void **state)
@@ -356,6 +375,32 @@ static void test_torn(void **state)
 	assert_covers(rig, (uint64_t)good, (size_t)good);
 }
 
+/* What is signed need not be in memory any more; what it says stays. Where
+ * files lie in memory this can't be shown: /var/tmp is no such place. */
+static void test_memory(void **state)
+{
+	struct rig *rig = *state;
+	char line[1000], path[] = "/var/tmp/sallyport-seal-XXXXXX";
+	int fd = mkostemp(path, O_APPEND | O_CLOEXEC);
+	uint64_t lines = 0;
+
+	writer_free(rig->writer);
+	assert_int_equal(writer_new(fd, &rig->writer), 0);
+	memset(line, 'x', sizeof(line));
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < 1000; i++, lines++)
+			assert_int_equal(
+				writer_append(rig->writer, line, sizeof(line)),
+				0);
+		assert_int_equal(writer_flush(rig->writer), 0);
+		assert_true(resident(path) >= 200);
+		assert_int_equal(now(rig), 0);
+		assert_in_range(resident(path), 0, 20);
+	}
+	unlink(path);
+	assert_int_equal(writer_lines(rig->writer), lines);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +413,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_files, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_torn, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,6 +95,30 @@ static void test_an_answer_that_will_not_do(void **state)
 			 REASON_FORBIDDEN_ADDRESS);
 }
 
+/* A record that stands for several questions, allowed ones and others. */
+static void test_repeated_questions(void **state)
+{
+	struct tally *tally = *state;
+	struct audit_event again =
+		of(EVENT_DNS_ANSWER, "a.example", true, REASON_RULE);
+	struct audit_event denied =
+		of(EVENT_DNS_QUERY, "b.example", false, REASON_NOT_IN_POLICY);
+
+	add(tally, of(EVENT_DNS_QUERY, "a.example", true, REASON_RULE));
+	add(tally, again);
+	again.count = 1;
+	add(tally, again);
+	again.count = 7;
+	add(tally, again);
+	add(tally, denied);
+	denied.count = 5;
+	add(tally, denied);
+	assert_int_equal(row(tally, "a.example", true)->dns, 9);
+	assert_int_equal(row(tally, "b.example", false)->dns, 6);
+	assert_int_equal(tally->sums.allowed, 1);
+	assert_int_equal(tally->sums.refused, 2);
+}
+
 static void test_refusals(void **state)
 {
 	struct tally *tally = *state;
@@ -367,6 +391,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_flow_is_one_connection),
 		TEST(test_an_answer_that_will_not_do),
+		TEST(test_repeated_questions),
 		TEST(test_refusals),
 		TEST(test_failed_dial_is_no_connection),
 		TEST(test_cut_is_a_refusal_too),

@@ -249,6 +249,33 @@ static void test_tunnel(void **state)
 	report_free(m.report);
 }
 
+/* Questions that were answered again have one record, which says how many. */
+static void test_repeated_questions(void **state)
+{
+	struct audit_event again =
+		flow(EVENT_DNS_ANSWER, "a.test", REASON_RULE, 0, 0);
+	struct audit_event denied =
+		flow(EVENT_DNS_QUERY, "b.test", REASON_NOT_IN_POLICY, 0, 0);
+	struct made m;
+
+	(void)state;
+	begin(&m);
+	add(&m, flow(EVENT_DNS_QUERY, "a.test", REASON_RULE, 0, 0));
+	add(&m, again);
+	again.count = 1;
+	add(&m, again);
+	again.count = 7;
+	add(&m, again);
+	add(&m, denied);
+	denied.count = 5;
+	add(&m, denied);
+	assert_int_equal(find(&m, REPORT_HOSTS, "a.test")->questions, 9);
+	assert_int_equal(find(&m, REPORT_REFUSED, "b.test")->questions, 6);
+	assert_int_equal(m.report->counts.allowed, 1);
+	assert_int_equal(m.report->counts.refused, 2);
+	report_free(m.report);
+}
+
 static void test_ordinary_names_are_no_tunnel(void **state)
 {
 	char host[128];
@@ -356,6 +383,7 @@ int main(void)
 		cmocka_unit_test(test_timeline),
 		cmocka_unit_test(test_flood_of_hosts),
 		cmocka_unit_test(test_tunnel),
+		cmocka_unit_test(test_repeated_questions),
 		cmocka_unit_test(test_ordinary_names_are_no_tunnel),
 		cmocka_unit_test(test_events_have_a_bound),
 		cmocka_unit_test(test_commands_leave_room),

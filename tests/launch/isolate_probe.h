@@ -101,6 +101,7 @@ static const struct attempt attempts[] = {
 	{ "clock", 0, 0 },
 	{ "fdatasync", 0, 0 },
 	{ "flock", EPERM, 0 },
+	{ "fadvise", EPERM, 0 },
 	{ "thread", 0, 0 },
 };
 
@@ -198,6 +199,9 @@ static inline int attempt(const char *name, int file)
 		return result(fdatasync(file));
 	if (IS("flock"))
 		return result(flock(file, LOCK_EX | LOCK_NB));
+	if (IS("fadvise"))
+		return result(syscall(SYS_fadvise64, file, 0, 0,
+				      POSIX_FADV_DONTNEED));
 	if (IS("thread"))
 		return try_thread();
 	return -1;
