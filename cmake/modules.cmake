@@ -7,7 +7,6 @@ pkg_check_modules(CARES REQUIRED IMPORTED_TARGET libcares)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(NFTNL REQUIRED IMPORTED_TARGET libnftnl)
 pkg_check_modules(MNL REQUIRED IMPORTED_TARGET libmnl)
-pkg_check_modules(NFLOG REQUIRED IMPORTED_TARGET libnetfilter_log)
 pkg_check_modules(IDN2 REQUIRED IMPORTED_TARGET libidn2)
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(CAPNG REQUIRED IMPORTED_TARGET libcap-ng)
@@ -24,20 +23,25 @@ endif()
 option(SALLYPORT_STATIC_LIBS "Carry libraries inside the binary where possible"
 	${static_default})
 
-# sallyport_carry(PACKAGE ARCHIVE): instead of the shared PkgConfig::PACKAGE.
-function(sallyport_carry package archive)
-	find_library(SALLYPORT_${package}_ARCHIVE NAMES ${archive}
-		HINTS ${${package}_LIBDIR})
-	mark_as_advanced(SALLYPORT_${package}_ARCHIVE)
-	if(NOT SALLYPORT_${package}_ARCHIVE)
-		return()
-	endif()
+# sallyport_carry(PACKAGE ARCHIVE...): instead of the shared PkgConfig::PACKAGE;
+# all of them, or none.
+function(sallyport_carry package)
+	set(archives)
+	foreach(archive ${ARGN})
+		string(MAKE_C_IDENTIFIER "SALLYPORT_${archive}" var)
+		find_library(${var} NAMES ${archive} HINTS ${${package}_LIBDIR})
+		mark_as_advanced(${var})
+		if(NOT ${var})
+			return()
+		endif()
+		list(APPEND archives ${${var}})
+	endforeach()
 	get_target_property(shared PkgConfig::${package}
 		INTERFACE_LINK_LIBRARIES)
 	set(ours $<STREQUAL:$<TARGET_PROPERTY:NAME>,sallyport>)
 	set_target_properties(PkgConfig::${package} PROPERTIES
 		INTERFACE_LINK_LIBRARIES
-		"$<IF:${ours},${SALLYPORT_${package}_ARCHIVE},${shared}>")
+		"$<IF:${ours},${archives},${shared}>")
 endfunction()
 
 if(SALLYPORT_STATIC_LIBS)
@@ -47,9 +51,10 @@ if(SALLYPORT_STATIC_LIBS)
 	sallyport_carry(YAML libyaml.a)
 	sallyport_carry(NFTNL libnftnl.a)
 	sallyport_carry(MNL libmnl.a)
-	sallyport_carry(NFLOG libnetfilter_log.a)
 	sallyport_carry(CAPNG libcap-ng.a)
 	sallyport_carry(JANSSON libjansson.a)
+	sallyport_carry(IDN2 libidn2.a libunistring.a)
+	sallyport_carry(PSL libpsl.a libidn2.a libunistring.a)
 endif()
 
 # sallyport_library(NAME DEPS...): every .c file of this folder.

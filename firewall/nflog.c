@@ -11,10 +11,10 @@
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
-#include <libnetfilter_log/libnetfilter_log.h>
 #include <linux/if_ether.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
 #include <stdbool.h>
 #include <string.h>
@@ -255,16 +255,46 @@ static bool is_whole(const struct nlmsghdr *nlh)
 	return (const uint8_t *)attr >= end;
 }
 
+/* Keeps what we read, if it has the size that the kernel gives it. */
+static int keep_attr(const struct nlattr *attr, void *arg)
+{
+	const struct nlattr **tb = arg;
+	const uint16_t type = mnl_attr_get_type(attr);
+	int bad = 0;
+
+	switch (type) {
+	case NFULA_PACKET_HDR:
+		bad = mnl_attr_validate2(attr, MNL_TYPE_UNSPEC,
+					 sizeof(struct nfulnl_msg_packet_hdr));
+		break;
+	case NFULA_IFINDEX_INDEV:
+		bad = mnl_attr_validate(attr, MNL_TYPE_U32);
+		break;
+	case NFULA_PREFIX:
+		bad = mnl_attr_validate(attr, MNL_TYPE_NUL_STRING);
+		break;
+	case NFULA_PAYLOAD:
+		break;
+	default:
+		return MNL_CB_OK;
+	}
+	if (bad < 0)
+		return MNL_CB_ERROR;
+	tb[type] = attr;
+	return MNL_CB_OK;
+}
+
 static bool parse_message(const struct nlmsghdr *nlh,
 			  struct nflog_packet *packet)
 {
 	const struct nfgenmsg *gen = mnl_nlmsg_get_payload(nlh);
-	struct nlattr *tb[NFULA_MAX + 1] = { 0 };
+	const struct nlattr *tb[NFULA_MAX + 1] = { 0 };
 	struct wire payload;
 
 	*packet = (struct nflog_packet){ 0 };
 	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(struct nfgenmsg) ||
-	    !is_whole(nlh) || nflog_nlmsg_parse(nlh, tb) < 0 ||
+	    !is_whole(nlh) ||
+	    mnl_attr_parse(nlh, sizeof(*gen), keep_attr, tb) < 0 ||
 	    !tb[NFULA_PACKET_HDR])
 		return false;
 	const struct nfulnl_msg_packet_hdr *header =
