@@ -28,10 +28,8 @@
 #include "launch/child.h"
 
 static const size_t fds_of[RIGHTS_COUNT] = {
-	[RIGHTS_KEEPER] = 2,
-	[RIGHTS_LOCK] = 1,
-	[RIGHTS_LINK] = 1,
-	[RIGHTS_END] = 1,
+	[RIGHTS_KEEPER] = 2, [RIGHTS_LOCK] = 1, [RIGHTS_LINK] = 1,
+	[RIGHTS_END] = 1,    [RIGHTS_PIN] = 1,
 };
 
 static bool is_sound(const struct rights_request *request, ssize_t len,
@@ -44,6 +42,7 @@ static bool is_sound(const struct rights_request *request, ssize_t len,
 	case RIGHTS_KEEPER:
 	case RIGHTS_LINK:
 	case RIGHTS_END:
+	case RIGHTS_SPARE:
 		return true;
 	case RIGHTS_LOCK:
 		return request->ip.len == 4 || request->ip.len == 16;
@@ -70,6 +69,14 @@ static void act(const char *run, const struct rights_request *request,
 		reply->status = here_namespace(run, name, request->uid,
 					       request->gid, &pid, ret_fd);
 		reply->pid = pid;
+		break;
+	case RIGHTS_SPARE:
+		reply->status =
+			here_spare(request->uid, request->gid, &pid, ret_fd);
+		reply->pid = pid;
+		break;
+	case RIGHTS_PIN:
+		reply->status = here_pin(run, name, fds[0]);
 		break;
 	case RIGHTS_KILL:
 		reply->status = here_kill(run, name, &pid, ret_fd);

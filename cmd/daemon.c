@@ -277,6 +277,7 @@ static void loop(struct daemon *daemon)
 static void release(struct daemon *daemon)
 {
 	work_close(daemon->workers);
+	daemon_drop_spares(daemon);
 	while (daemon->first)
 		box_free(box_of(daemon->first));
 	http_server_close(daemon->control);

@@ -155,6 +155,8 @@ bool daemon_name_ok(const char *name);
 struct daemon_sandbox *daemon_find(struct daemon *daemon, const char *name);
 struct daemon_sandbox *daemon_first(struct daemon *daemon);
 size_t daemon_count(const struct daemon *daemon);
+/* So many more are ready, and nobody has asked for them yet. */
+size_t daemon_spares_ready(const struct daemon *daemon);
 /* No more than what is asked for already. */
 bool daemon_stopping(const struct daemon *daemon);
 const struct daemon_config *daemon_config(const struct daemon *daemon);

@@ -256,28 +256,27 @@ static int take_ceiling(const struct reader *r, const struct node *node)
 
 static int take_limits(const struct reader *r, const struct node *map)
 {
-	enum { MAX, MAX_PER_USER, WALL, BYTES, COUNT };
-	static const char *const names[COUNT] = { "max_sandboxes",
-						  "max_sandboxes_per_user",
-						  "wall_clock",
-						  "policy_bytes_per_user" };
+	enum { MAX, MAX_PER_USER, WALL, BYTES, SPARE, COUNT };
+	static const char *const names[COUNT] = {
+		"max_sandboxes", "max_sandboxes_per_user", "wall_clock",
+		"policy_bytes_per_user", "spare_per_user"
+	};
 	struct daemon_config *config = r->config;
 	const struct node *v[COUNT];
 	int ret = take_keys(r, map, "limits", names, COUNT, v);
 
-	if (ret == 0)
-		ret = take_count(r, v[MAX], names[MAX], DAEMON_SANDBOXES_MAX,
-				 &config->max_sandboxes);
-	if (ret == 0)
-		ret = take_count(r, v[MAX_PER_USER], names[MAX_PER_USER],
-				 DAEMON_SANDBOXES_MAX,
-				 &config->max_sandboxes_per_user);
-	if (ret == 0)
-		ret = take_time(r, v[WALL], names[WALL], &config->wall_clock_s);
-	if (ret == 0)
-		ret = take_size(r, v[BYTES], names[BYTES],
-				&config->policy_bytes_per_user);
-	return ret;
+	if (ret < 0 ||
+	    (ret = take_count(r, v[MAX], names[MAX], DAEMON_SANDBOXES_MAX,
+			      &config->max_sandboxes)) ||
+	    (ret = take_count(r, v[MAX_PER_USER], names[MAX_PER_USER],
+			      DAEMON_SANDBOXES_MAX,
+			      &config->max_sandboxes_per_user)) ||
+	    (ret = take_count(r, v[SPARE], names[SPARE], DAEMON_SPARE_MAX,
+			      &config->spare_per_user)) ||
+	    (ret = take_time(r, v[WALL], names[WALL], &config->wall_clock_s)))
+		return ret;
+	return take_size(r, v[BYTES], names[BYTES],
+			 &config->policy_bytes_per_user);
 }
 
 static int take_docker(const struct reader *r, const struct node *map)

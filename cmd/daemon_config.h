@@ -7,7 +7,8 @@
  *	default_policy: agent
  *	ceiling: /etc/sallyport/ceiling.yaml
  *	limits: { max_sandboxes: 1000, max_sandboxes_per_user: 64,
- *		  wall_clock: 24h, policy_bytes_per_user: 256 MB }
+ *		  wall_clock: 24h, policy_bytes_per_user: 256 MB,
+ *		  spare_per_user: 2 }
  *	docker: { enabled: true, socket: PATH, dns: require }
  *	group: sallyport
  *
@@ -27,6 +28,7 @@
 #define DAEMON_POLICIES_MAX    256
 #define DAEMON_POLICY_NAME_MAX 64
 #define DAEMON_SANDBOXES_MAX   10000
+#define DAEMON_SPARE_MAX       16
 
 #define DAEMON_CEILING_TEXT_MAX 16384
 
@@ -45,7 +47,8 @@ struct daemon_config {
 	char ceiling_sandbox[DAEMON_CEILING_TEXT_MAX]; /* its `sandbox:`, JSON;
 							  "": none */
 	unsigned max_sandboxes, max_sandboxes_per_user;
-	uint32_t wall_clock_s; /* 0: none */
+	unsigned spare_per_user; /* made before they are asked for; 0: none */
+	uint32_t wall_clock_s;	 /* 0: none */
 	/* Of all policies together that a user (not root) sent. */
 	uint64_t policy_bytes_per_user;
 	bool docker;

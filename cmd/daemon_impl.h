@@ -24,6 +24,13 @@ struct daemon_options {
 	const char *socket, *state, *run;
 };
 
+/* Sandboxes that are made before they are asked for: daemon_spare.c. */
+struct spares {
+	struct spare *first;
+	size_t count;
+	struct event *due; /* the next one is made */
+};
+
 struct daemon {
 	struct daemon_options options;
 	struct daemon_config *config;
@@ -39,6 +46,7 @@ struct daemon {
 	struct event *stats;	/* the next one is asked for its counts */
 	struct daemon_sandbox *asked;
 	struct http_server *control;
+	struct spares spares;
 	bool stopping, docker;
 	bool passed; /* .control listens on a socket of systemd */
 };
@@ -63,6 +71,10 @@ struct box_policy {
 	size_t own_len; /* of it, what its user sent */
 };
 
+/* Is its keeper one that was there before? Until it serves, another one may
+ * take its place. */
+enum box_spare { SPARE_NONE, SPARE_WAITS, SPARE_TOLD };
+
 struct box {
 	struct daemon_sandbox sandbox; /* first: see box_of() */
 	struct daemon *daemon;
@@ -77,7 +89,8 @@ struct box {
 	bool queued;   /* wants a keeper */
 	uint64_t turn; /* when .queued: see turn.h */
 	bool starting; /* has one that is not ready */
-	bool served;   /* was ready, in this life or an earlier one */
+	enum box_spare spare;
+	bool served; /* was ready, in this life or an earlier one */
 	bool removing;
 	bool leaving;		  /* removing, and all but its state is gone */
 	bool changes;		  /* a policy of it is being put together */
@@ -120,6 +133,8 @@ void daemon_kick(struct daemon *daemon);
 /* So often each boundary is looked at, with as many as there are now. */
 uint32_t daemon_look_s(const struct daemon *daemon);
 void daemon_on_kick(evutil_socket_t fd, short what, void *arg);
+/* What its keeper says. */
+extern const struct keeper_calls box_keeper_calls;
 /* It is as good as not asked for, or does not come back. */
 void box_start_failed(struct box *box, int err, const char *why);
 /* box_prepare(), box_make() came to @err, and @why if that is not empty. */
@@ -136,6 +151,14 @@ bool box_lacks_namespace(const struct box *box);
 bool box_is_making(const struct box *box);
 /* Waits for its end. */
 void box_drop_maker(struct box *box);
+
+/* --- daemon_spare.c */
+/* @box, which lacks a namespace, has one and a keeper, if there is a spare one
+ * of its user. */
+bool box_take_spare(struct box *box);
+/* Its user will want another one. */
+void daemon_want_spares(struct daemon *daemon, const struct box *box);
+void daemon_drop_spares(struct daemon *daemon);
 
 /* --- daemon_policy.c: done beside the loop. 0 or -errno. */
 /* Writes the state of a new one under @bundle (stays the caller's). */

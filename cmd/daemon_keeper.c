@@ -180,7 +180,7 @@ static void on_said(evutil_socket_t fd, short what, void *arg)
 		return;
 	/* The end, or nonsense: it dies, and its pidfd tells. */
 	drop_event(&keeper->said);
-	if (got != -EPIPE)
+	if (got != -EPIPE && got != -ECONNRESET)
 		log_err("%s: its keeper says what makes no sense",
 			keeper->name);
 	keeper_kill(keeper);
@@ -250,6 +250,14 @@ static struct event *watch(struct event_base *base, int fd,
 		return NULL;
 	}
 	return event;
+}
+
+void keeper_hand_over(struct keeper *keeper, const char *name,
+		      const struct keeper_calls *calls, void *arg)
+{
+	keeper->name = name;
+	keeper->calls = calls;
+	keeper->arg = arg;
 }
 
 int keeper_start(struct event_base *base, const char *name,

@@ -26,6 +26,10 @@ struct keeper_calls {
 int keeper_start(struct event_base *base, const char *name,
 		 const struct keeper_calls *calls, void *arg,
 		 struct keeper **ret_keeper);
+/* From now on it is somebody else's: @name (kept), @calls and @arg as for
+ * keeper_start(). */
+void keeper_hand_over(struct keeper *keeper, const char *name,
+		      const struct keeper_calls *calls, void *arg);
 /* As msg_send(). One that does not read is killed. */
 int keeper_tell(struct keeper *keeper, enum msg_type type, const void *payload,
 		int fd);

@@ -49,7 +49,7 @@ void box_drop_maker(struct box *box)
 static void on_made(evutil_socket_t fd, short what, void *arg)
 {
 	struct box *box = arg;
-	int ns = -1, err = rights_made(fd, &ns);
+	int ns = -1, err = rights_made(fd, &ns, NULL);
 
 	(void)what;
 	if (err == -EAGAIN)
@@ -64,9 +64,12 @@ static void on_made(evutil_socket_t fd, short what, void *arg)
 static int make(struct box *box)
 {
 	const struct daemon_spec *spec = &box->sandbox.spec;
-	int err = rights_namespace(box->daemon->options.run, spec->name,
-				   spec->uid, spec->gid, &box->maker,
-				   &box->maker_sock);
+	int err;
+
+	if (box_take_spare(box))
+		return 0;
+	err = rights_namespace(box->daemon->options.run, spec->name, spec->uid,
+			       spec->gid, &box->maker, &box->maker_sock);
 
 	if (err)
 		return err;

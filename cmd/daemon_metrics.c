@@ -124,6 +124,9 @@ static void put_sandboxes(const struct page *page, struct daemon *daemon)
 	for (size_t i = 0; i < ARRAY_SIZE(states); i++)
 		labelled(page, "sallyport_sandboxes", "state", states[i],
 			 state[i]);
+	family(page, "sallyport_spare_sandboxes", GAUGE, NULL,
+	       "Sandboxes that are ready, and nobody has asked for yet.");
+	single(page, "sallyport_spare_sandboxes", daemon_spares_ready(daemon));
 	family(page, "sallyport_boundary_held", GAUGE, NULL,
 	       "Sandboxes by whether the kernel held their rules so far.");
 	for (size_t i = 0; i < ARRAY_SIZE(helds); i++)

@@ -44,6 +44,8 @@ int daemon_reload(struct daemon *daemon, struct policy_error *reterr)
 		log_err("%s\nThe old configuration stays in force.",
 			reterr->text);
 	} else {
+		if (config->spare_per_user < daemon->config->spare_per_user)
+			daemon_drop_spares(daemon);
 		daemon_config_free(daemon->config);
 		daemon->config = config;
 		daemon->generation++;

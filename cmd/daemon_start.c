@@ -72,13 +72,14 @@ static void describe(const struct box *box, bool own,
 	snprintf(start->ifname, sizeof(start->ifname), "%s", spec->ifname);
 }
 
-static int tell_all(struct box *box, int ns)
+/* @own, and @ns -1: it has that already. */
+static int tell_all(struct box *box, bool own, int ns)
 {
 	const struct box_policy *policy = &box->policy;
 	struct msg_keep_start start;
 	int err;
 
-	describe(box, ns >= 0, &start);
+	describe(box, own, &start);
 	if ((err = keeper_tell(box->keeper, MSG_KEEP_START, &start,
 			       policy->fd)) ||
 	    (err = keeper_tell(box->keeper, MSG_KEEP_LEASES, NULL,
@@ -89,7 +90,14 @@ static int tell_all(struct box *box, int ns)
 	return err ? err : keeper_tell(box->keeper, MSG_KEEP_GO, NULL, -1);
 }
 
-static const struct keeper_calls calls;
+/* .ns stays ours, for the next one. Its death says the rest. */
+static int begin_spare(struct box *box)
+{
+	box->spare = SPARE_TOLD;
+	if (tell_all(box, true, -1))
+		keeper_kill(box->keeper);
+	return 0;
+}
 
 static int begin(struct box *box)
 {
@@ -102,12 +110,12 @@ static int begin(struct box *box)
 
 	if (own && ns < 0)
 		return ns;
-	err = keeper_start(box->daemon->base, s->spec.name, &calls, box,
-			   &box->keeper);
+	err = keeper_start(box->daemon->base, s->spec.name, &box_keeper_calls,
+			   box, &box->keeper);
 	if (err)
 		return err;
 	/* Its death says the rest. */
-	if (tell_all(box, ns))
+	if (tell_all(box, own, ns))
 		keeper_kill(box->keeper);
 	return 0;
 }
@@ -129,6 +137,8 @@ void box_start_failed(struct box *box, int err, const char *why)
 	stop_starting(box);
 	box->queued = false;
 	box->err = err;
+	/* A spare one, which was told nothing. */
+	keeper_kill(box->keeper);
 	if (*why)
 		snprintf(s->why, sizeof(s->why), "%s", why);
 	else
@@ -156,7 +166,7 @@ void box_prepared(struct box *box, int err, const char *why)
 		return;
 	}
 	if (!err)
-		err = begin(box);
+		err = box->spare ? begin_spare(box) : begin(box);
 	box_drop_policy(&box->policy);
 	if (err)
 		box_start_failed(box, err, why);
@@ -252,6 +262,8 @@ static void take_ready(struct box *box, const struct msg *msg)
 	if (!box->starting || box->removing)
 		return;
 	stop_starting(box);
+	box->spare = SPARE_NONE;
+	close_fd(&box->ns);
 	s->state = SANDBOX_READY;
 	s->facts = msg->keep_ready;
 	*s->why = '\0';
@@ -263,8 +275,10 @@ static void take_ready(struct box *box, const struct msg *msg)
 	if (box->generation != box->daemon->generation)
 		box_reload(box);
 	forward_again(box);
-	if (created)
+	if (created) {
+		daemon_want_spares(box->daemon, box);
 		created(box->created_arg, s, 0, "");
+	}
 }
 
 static void answer(struct box *box, struct waiter *waiter, int err,
@@ -321,6 +335,11 @@ static void on_message(void *arg, const struct msg *msg)
 {
 	struct box *box = arg;
 
+	/* It does not know yet what it is. */
+	if (box->spare == SPARE_WAITS) {
+		keeper_kill(box->keeper);
+		return;
+	}
 	switch (msg->type) {
 	case MSG_KEEP_READY:
 		take_ready(box, msg);
@@ -334,6 +353,9 @@ static void on_message(void *arg, const struct msg *msg)
 	case MSG_KEEP_SUMMARY:
 		close_fd(&box->sandbox.summary);
 		box->sandbox.summary = fcntl(msg->fd, F_DUPFD_CLOEXEC, 0);
+		return;
+	case MSG_KEEP_PREPARED:
+		keeper_kill(box->keeper);
 		return;
 	case MSG_KEEP_FAILED:
 		memcpy(box->sandbox.why, msg->keep_failed.text,
@@ -379,11 +401,27 @@ static void lost(struct box *box)
 	box_queue(box);
 }
 
+/* A spare one may have been dead by the time it was told: as if there had been
+ * none. What is wrong with the sandbox the next one finds, too. */
+static void start_anew(struct box *box)
+{
+	if (box->spare == SPARE_TOLD)
+		box_queue(box);
+	box->spare = SPARE_NONE;
+	*box->sandbox.why = '\0';
+	stop_starting(box);
+	daemon_kick(box->daemon);
+}
+
 static void on_died(void *arg, const char *last)
 {
 	struct box *box = arg;
 
 	box->keeper = NULL;
+	if (box->spare && !box->removing && !box->daemon->stopping) {
+		start_anew(box);
+		return;
+	}
 	daemon_metrics_departed(&box->sandbox.counts);
 	box->sandbox.counts = (struct msg_keep_counts){ 0 };
 	stop_starting(box);
@@ -398,5 +436,5 @@ static void on_died(void *arg, const char *last)
 	daemon_kick(box->daemon);
 }
 
-static const struct keeper_calls calls = { .message = on_message,
-					   .died = on_died };
+const struct keeper_calls box_keeper_calls = { .message = on_message,
+					       .died = on_died };

@@ -272,10 +272,8 @@ static int explain(int err, const char *what, const char *more, char *reterr,
 	return err;
 }
 
-static int open_all(const struct policy *policy, struct gateway *g,
-		    char *reterr, size_t cap)
+static int build(struct gateway *g, char *reterr, size_t cap)
 {
-	char differs[256] = "";
 	int err = make_namespace(g);
 
 	if (err)
@@ -298,12 +296,21 @@ static int open_all(const struct policy *policy, struct gateway *g,
 	if (err)
 		return explain(err, "connecting the sandbox", NULL, reterr,
 			       cap);
-	err = gateway_literals(g, NULL, policy);
+	/* From here on, however long it is until somebody comes. */
+	return gateway_watch_links(g, reterr, cap);
+}
+
+static int settle(const struct policy *policy, struct gateway *g, char *reterr,
+		  size_t cap)
+{
+	char differs[256] = "";
+	int err = gateway_literals(g, NULL, policy);
+
 	if (err)
 		return explain(err, "opening the policy's addresses", NULL,
 			       reterr, cap);
 	/* Before the look at all of it, so that nothing lies between. */
-	err = gateway_watch(g, reterr, cap);
+	err = gateway_watch_rules(g, reterr, cap);
 	if (err)
 		return err;
 	err = ruleset_verify(g->nft, &g->spec, &g->link, 1, g->digest, differs,
@@ -359,11 +366,26 @@ int gateway_begin(struct gateway *ret, const struct gateway_place *place,
 	return 0;
 }
 
+int gateway_build(struct gateway *gateway, char *reterr, size_t cap)
+{
+	int err = build(gateway, reterr, cap);
+
+	if (err)
+		gateway_close(gateway);
+	return err;
+}
+
 int gateway_open(const struct policy *policy, struct gateway *gateway,
 		 char *reterr, size_t cap)
 {
-	int err = open_all(policy, gateway, reterr, cap);
+	const bool waited = gateway->nft;
+	int err = waited ? 0 : gateway_build(gateway, reterr, cap);
 
+	if (err)
+		return err;
+	err = settle(policy, gateway, reterr, cap);
+	if (!err && waited)
+		err = gateway_links_stayed(gateway, reterr, cap);
 	if (err)
 		gateway_close(gateway);
 	return err;
@@ -373,7 +395,7 @@ void gateway_close(struct gateway *gateway)
 {
 	/* A namespace of our own goes with us, and the link with it. */
 	if ((gateway->place.sandbox >= 0 || gateway->place.join) &&
-	    gateway->ns.route >= 0)
+	    gateway->ns.route >= 0 && !gateway->passes)
 		(void)link_delete(gateway->ns.route, VETH_HERE);
 	nft_close(gateway->nft);
 	nft_close(gateway->lock);

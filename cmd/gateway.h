@@ -77,6 +77,9 @@ struct gateway {
 	/* Changes that are put off. */
 	struct gateway_flows gone, want;
 	uint32_t dialled; /* sockets made so far, to take ports in turn */
+	bool passes;	  /* the sandbox's namespace goes right after ours, and
+			     the link with both: nobody has to wait for the
+			     kernel, which needs some 10 ms to take one away */
 };
 
 /* The sandbox's namespace alone, with nothing in it that leads out: there its
@@ -85,8 +88,12 @@ struct gateway {
 int gateway_begin(struct gateway *ret, const struct gateway_place *place,
 		  char *reterr, size_t cap);
 /* Makes the rest, in this order: the gateway's namespace, rules, then the link,
- * so that no packet ever meets a gateway without rules; reads the rules back
- * and compares them. 0, or -errno and a sentence in @reterr. */
+ * so that no packet ever meets a gateway without rules; watches the links. 0,
+ * or -errno and a sentence in @reterr. */
+int gateway_build(struct gateway *gateway, char *reterr, size_t cap);
+/* Lets @policy's addresses through, watches the rules, reads all of them back
+ * and compares them. Builds first, if that was not done; if it was, nobody may
+ * have touched the links since. 0, or -errno and a sentence in @reterr. */
 int gateway_open(const struct policy *policy, struct gateway *gateway,
 		 char *reterr, size_t cap);
 /* Takes the link away from a namespace that is not ours, too. */
@@ -97,11 +104,12 @@ void gateway_close(struct gateway *gateway);
  * in @reterr: nothing is watched there. */
 int gateway_join(struct gateway *gateway, int ns, char *reterr, size_t cap);
 
-/* The gate asks to let TCP to a lease through. Only synthetic addresses may be
- * opened so, unless @policy has real answers. @fresh: nothing can be there that
- * an earlier gate has opened. 0 or -errno. */
+/* The gate asks to let TCP to @n leases through; in one batch, as the kernel
+ * copies all that there is for each. Only synthetic addresses may be opened so,
+ * unless @policy has real answers. @fresh: nothing can be there that an earlier
+ * gate has opened. 0 or -errno: then none may be, or all but one. */
 int gateway_publish(struct gateway *gateway, const struct policy *policy,
-		    const struct msg_publish *msg, bool fresh);
+		    const struct msg_publish *msg, size_t n, bool fresh);
 
 /* The same, and the opposite, but by gateway_flush(): after a change of policy
  * there are many. What @policy allows literally stays. 0 or -errno. */
@@ -118,7 +126,8 @@ int gateway_flush(struct gateway *gateway, const struct policy *policy);
 void gateway_drop_changes(struct gateway *gateway);
 
 /* The literal ranges of @policy are let through, those of @old (may be NULL)
- * no longer. 0 or -errno. */
+ * no longer; what is to be opened stays open there, without a gap for the first
+ * 256. 0 or -errno. */
 int gateway_literals(struct gateway *gateway, const struct policy *old,
 		     const struct policy *policy);
 
@@ -142,10 +151,6 @@ int gateway_let_answers_in(struct gateway *gateway);
  * -errno. */
 int gateway_dials(struct gateway *gateway, int ret_fd[GATEWAY_DIALS],
 		  size_t *ret_n);
-
-/* From now on changes by others are heard of; remembers what links there are.
- * 0, or -errno and a sentence in @reterr. */
-int gateway_watch(struct gateway *gateway, char *reterr, size_t cap);
 
 /* Are links, addresses and routes of both namespaces as they were, and nobody
  * forwards? 0; 1 and what differs, in @reterr, where that is only to be told,

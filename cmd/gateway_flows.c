@@ -19,6 +19,9 @@
 #define LINK_POOL_BITS 16
 #define BATCH	       256
 
+/* Of names, beside a batch of others: each may be taken out and put in. */
+#define NAMES 256
+
 /* To delete an element the kernel looks at each one before it, at 10 us and
  * more: so few at a time, and not for longer than that. */
 #define FEW	 8
@@ -124,20 +127,35 @@ static void drop_common(struct gateway_flows *a, const struct gateway_flows *b)
 	a->n = kept;
 }
 
-/* Takes up to BATCH of @gone out, without what of it is also in @want. */
+/* Adds to @stay what of @from overlaps one of @gone, at most @most. */
+static int add_common(struct gateway_flows *stay,
+		      const struct gateway_flows *from,
+		      const struct ruleset_flow *gone, size_t n, size_t most)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && most && i < from->n; i++)
+		for (size_t j = 0; !err && j < n; j++)
+			if (overlap(&from->at[i], &gone[j])) {
+				err = flows_add(stay, &from->at[i].dst,
+						&from->at[i].ports);
+				most--;
+				break;
+			}
+	return err;
+}
+
+/* Takes up to BATCH of @gone out, without what of it is also in @want. What is
+ * to be opened for names is opened in the same batch, as far as that holds it:
+ * who has a connection there by its name does not notice. */
 static int close_some(struct gateway *g, const struct ruleset_flow *gone,
 		      size_t n, const struct gateway_flows *want)
 {
 	struct gateway_flows stay = { 0 };
-	int err = 0;
+	int err = add_common(&stay, want, gone, n, SIZE_MAX);
 
-	for (size_t i = 0; !err && i < want->n; i++)
-		for (size_t j = 0; !err && j < n; j++)
-			if (overlap(&want->at[i], &gone[j])) {
-				err = flows_add(&stay, &want->at[i].dst,
-						&want->at[i].ports);
-				break;
-			}
+	if (!err)
+		err = add_common(&stay, &g->want, gone, n, NAMES);
 	if (!err)
 		err = ruleset_flow_replace(g->nft, g->link.ifname, gone, n,
 					   stay.at, stay.n);
@@ -267,21 +285,39 @@ int gateway_publish_later(struct gateway *g, const struct policy *policy,
 	return err;
 }
 
+/* Where nothing else is, nothing has to be looked at before. */
+static int open_new(struct gateway *g, const struct msg_publish *msg, size_t n)
+{
+	struct gateway_flows new = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; !err && j < msg[i].count; j++)
+			err = flows_add(&new, &msg[i].dst, &msg[i].port[j]);
+	if (!err)
+		err = ruleset_flow_add(g->nft, g->link.ifname, new.at, new.n);
+	free(new.at);
+	return err;
+}
+
 int gateway_publish(struct gateway *g, const struct policy *policy,
-		    const struct msg_publish *msg, bool fresh)
+		    const struct msg_publish *msg, size_t n, bool fresh)
 {
 	const struct cidr pool = lease_pool();
-	int err;
+	bool alone = fresh && !g->gone.n && !g->want.n;
+	int err = 0;
 
-	if (!may_publish(policy, &msg->dst) || msg->count == 0 ||
-	    msg->count > MSG_PORTS_MAX)
-		return -EPERM;
-	/* Nothing else is ever at the address of a lease. */
-	if (fresh && !g->gone.n && !g->want.n &&
-	    cidr_contains(&pool, &msg->dst.ip))
-		return ruleset_flow_add(g->nft, g->link.ifname, &msg->dst,
-					msg->port, msg->count);
-	err = gateway_publish_later(g, policy, msg);
+	for (size_t i = 0; i < n; i++) {
+		if (!may_publish(policy, &msg[i].dst) || msg[i].count == 0 ||
+		    msg[i].count > MSG_PORTS_MAX)
+			return -EPERM;
+		/* Nothing else is ever at the address of a lease. */
+		alone = alone && cidr_contains(&pool, &msg[i].dst.ip);
+	}
+	if (alone)
+		return open_new(g, msg, n);
+	for (size_t i = 0; !err && i < n; i++)
+		err = gateway_publish_later(g, policy, &msg[i]);
 	return err ? err : open_all(g);
 }
 

@@ -18,6 +18,14 @@ int gateway_lock(struct gateway *gateway, char *reterr, size_t cap);
  * sockets send. 0 or -errno. */
 int gateway_shut(struct gateway *gateway);
 
+/* From now on changes of rules, of links by others are heard of; and what links
+ * there are is remembered. 0, or -errno and a sentence in @reterr. */
+int gateway_watch_rules(struct gateway *gateway, char *reterr, size_t cap);
+int gateway_watch_links(struct gateway *gateway, char *reterr, size_t cap);
+/* Has nobody touched them since, not even for a moment? 0; or -errno and what
+ * somebody did. */
+int gateway_links_stayed(struct gateway *gateway, char *reterr, size_t cap);
+
 /* @view is the sandbox's side while an engine is at work there; it is taken
  * when that is over. As gateway_verify_links(). */
 int gateway_settle(struct gateway *gateway, struct link_view **view,

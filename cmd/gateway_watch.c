@@ -69,12 +69,19 @@ static int watch_side(struct gateway *g, size_t side, char *reterr, size_t cap)
 	return -EBADMSG;
 }
 
-int gateway_watch(struct gateway *g, char *reterr, size_t cap)
+int gateway_watch_rules(struct gateway *g, char *reterr, size_t cap)
 {
 	int err = watch_listen(g->rules_watch, g->nft);
 
 	if (err)
 		snprintf(reterr, cap, "watching the rules: %s", strerror(-err));
+	return err;
+}
+
+int gateway_watch_links(struct gateway *g, char *reterr, size_t cap)
+{
+	int err = 0;
+
 	for (size_t i = 0; !err && i < GATEWAY_SIDES; i++)
 		err = watch_side(g, i, reterr, cap);
 	return err;
@@ -144,6 +151,23 @@ int gateway_link_news(struct gateway *g, int fd, char *reterr, size_t cap)
 	if (got == -EBADMSG)
 		snprintf(reterr, cap, "%s: %s", side_name[side], what);
 	return got == -EBADMSG && only_told(g, side) ? 2 : got;
+}
+
+int gateway_links_stayed(struct gateway *g, char *reterr, size_t cap)
+{
+	for (size_t i = 0; i < GATEWAY_SIDES; i++) {
+		int got = g->link_watch[i] < 0
+				  ? 0
+				  : gateway_link_news(g, g->link_watch[i],
+						      reterr, cap);
+
+		if (got < 0 && got != -EBADMSG)
+			snprintf(reterr, cap, "the watch over the links: %s",
+				 strerror(-got));
+		if (got < 0)
+			return got;
+	}
+	return gateway_verify_links(g, reterr, cap);
 }
 
 /* The link's elements, and what the policy allows as addresses. */

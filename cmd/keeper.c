@@ -3,6 +3,7 @@
  * keeper.c - one sandbox of a daemon: the warden of its session, in a process
  * of its own, so that sandboxes share nothing.
  *
+ *	prepare	a spare one only: what needs no name (cmd/keeper_spare.c)
  *	receive	what the sandbox is, from the daemon
  *	open	the policy, the file of leases, the log
  *	build	gate and ledger start; gateway, rules, link; rules read back
@@ -19,6 +20,7 @@
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -47,6 +49,14 @@ static void take_start(struct keeper *k, const struct msg *msg)
 	k->start = msg->keep_start;
 	if (!*k->start.name)
 		die(EXIT_SALLYPORT, "a sandbox without a name");
+	if (k->prepared && !keeper_fits(k))
+		die(EXIT_SALLYPORT, "a sandbox that was not prepared");
+}
+
+static void take_spare(struct keeper *k, struct msg *msg)
+{
+	k->netns = steal_fd(&msg->fd);
+	keeper_prepare(k);
 }
 
 /* False at GO. */
@@ -54,7 +64,9 @@ static bool take(struct keeper *k, struct msg *msg)
 {
 	const bool started = *k->start.name;
 
-	if (msg->type == MSG_KEEP_START && !started)
+	if (msg->type == MSG_KEEP_PREPARE && !started && !k->prepared)
+		take_spare(k, msg);
+	else if (msg->type == MSG_KEEP_START && !started)
 		take_start(k, msg);
 	else if (msg->type == MSG_KEEP_LEASES && started && k->leases < 0)
 		k->leases = steal_fd(&msg->fd);
@@ -74,7 +86,12 @@ static void receive(struct keeper *k)
 	int got;
 
 	do {
+		if (k->prepared)
+			keeper_wait(k);
 		got = msg_recv(CHILD_SOCKET, &msg, 0);
+		/* It was not needed. */
+		if (got == 0 && k->prepared && !*k->start.name)
+			exit(0);
 		if (got <= 0)
 			die(EXIT_SALLYPORT, "the daemon: %s",
 			    got ? strerror(-got) : "it is gone");
@@ -157,7 +174,8 @@ static void build_gateway(struct keeper *k)
 	char why[512];
 
 	memcpy(place.ifname, k->start.ifname, sizeof(place.ifname));
-	if (gateway_begin(&k->gateway, &place, why, sizeof(why)) ||
+	if ((!k->prepared &&
+	     gateway_begin(&k->gateway, &place, why, sizeof(why))) ||
 	    gateway_open(k->session.policy, &k->gateway, why, sizeof(why)))
 		die(EXIT_SALLYPORT, "%s", why);
 	k->warden.gateway = &k->gateway;
@@ -280,6 +298,7 @@ static void release(struct keeper *k)
 {
 	event_free(k->daemon);
 	warden_close(&k->warden);
+	k->gateway.passes = k->start.summary && k->ended == ENDED_EXIT;
 	gateway_close(&k->gateway);
 	event_base_free(k->base);
 	session_close(&k->session);

@@ -4,6 +4,7 @@
  * by the files cmd/keeper*.c only.
  *
  *	keeper.c	 from the first message to the last
+ *	keeper_spare.c	 what is done before a sandbox is asked for
  *	keeper_talk.c	 what the daemon asks for while the sandbox lives
  *	keeper_summary.c what it came to, for `sallyport run`
  *	keeper_leases.c	 the file that outlives it
@@ -23,6 +24,7 @@ struct tally;
 struct keeper {
 	struct msg_keep_start start;
 	int leases, netns; /* -1: none was given */
+	bool prepared;	   /* before there was a .start */
 	struct options options;
 	struct session session;
 	struct warden warden;
@@ -37,6 +39,14 @@ struct keeper {
 	int status;
 	bool gone; /* nobody listens any more */
 };
+
+/* Gate and ledger start, and the way out is built, for whatever sandbox will be
+ * in .netns. Dies with a message. */
+void keeper_prepare(struct keeper *keeper);
+/* Waits for the daemon's next word. Dies if gate or ledger do. */
+void keeper_wait(const struct keeper *keeper);
+/* Is .start what was prepared? */
+bool keeper_fits(const struct keeper *keeper);
 
 /* Reads the bundle in @fd (stays the caller's). 0 or -errno. */
 int keeper_bundle(int fd, struct bundle *ret);

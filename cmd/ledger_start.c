@@ -2,9 +2,9 @@
  *
  * ledger_start.c - whose log it is, by which files and with which key.
  *
- * Every message is taken before the ledger isolates itself: the key is read
- * from a file that only its owner may read, and then there is no file left that
- * it could be read from. What stays is the session's key, in memory.
+ * The first message has it isolate itself, before it knows anything. What it
+ * gets then are open files: the key's is read and closed, and there is none
+ * left that it could be read from. What stays is the session's key, in memory.
  */
 #include "cmd/ledger_start.h"
 
@@ -30,18 +30,45 @@ static bool is_digest(const char *text)
 	       hex_parse(text, sizeof(data), data);
 }
 
+/* -ECANCELED: a warden that gave up. */
+static int take(enum msg_type type, struct msg *ret)
+{
+	int r = msg_recv(CHILD_SOCKET, ret, 0);
+
+	if (r != 1)
+		return r < 0 ? r : -ECANCELED;
+	if (ret->type == type)
+		return 0;
+	close_fd(&ret->fd);
+	return -EPROTO;
+}
+
+static int isolate(void)
+{
+	struct isolate_spec spec = { .role = ISOLATE_LEDGER };
+	const char *failed = NULL;
+	struct msg msg;
+	int r = take(MSG_LEDGER_ISOLATE, &msg);
+
+	if (r < 0)
+		return r;
+	spec.uid = msg.isolate.uid;
+	spec.gid = msg.isolate.gid;
+	r = isolate_self(&spec, &failed);
+	if (r < 0)
+		log_err("cannot isolate: %s: %s", failed ? failed : "?",
+			strerror(-r));
+	return r;
+}
+
 static int take_start(struct ledger_log *log)
 {
 	struct msg_ledger_start *start = &log->start;
 	struct msg msg;
-	int r = msg_recv(CHILD_SOCKET, &msg, 0);
+	int r = take(MSG_LEDGER_START, &msg);
 
-	if (r != 1)
-		return r < 0 ? r : -ECANCELED;
-	if (msg.type != MSG_LEDGER_START) {
-		close_fd(&msg.fd);
-		return -EPROTO;
-	}
+	if (r < 0)
+		return r;
 	*start = msg.ledger_start;
 	r = writer_new(msg.fd, &log->writer);
 	if (r < 0)
@@ -181,20 +208,6 @@ static int write_vkey(struct ledger_log *log)
 	return (size_t)n == len ? 0 : -ENOSPC;
 }
 
-static int isolate(const struct ledger_log *log)
-{
-	struct isolate_spec spec = { .role = ISOLATE_LEDGER,
-				     .uid = log->start.uid,
-				     .gid = log->start.gid };
-	const char *failed = NULL;
-	int r = isolate_self(&spec, &failed);
-
-	if (r < 0)
-		log_err("cannot isolate: %s: %s", failed ? failed : "?",
-			strerror(-r));
-	return r;
-}
-
 int ledger_start(struct ledger_log *log)
 {
 	char key_name[sizeof(((struct msg_ledger_file *)0)->name)] = "";
@@ -203,9 +216,9 @@ int ledger_start(struct ledger_log *log)
 	for (size_t i = 0; i < LEDGER_FILE_COUNT; i++)
 		log->file[i] = -1;
 	/* While the warden builds the boundary. */
-	if ((r = key_warm_up()) || (r = take_start(log)) ||
+	if ((r = key_warm_up()) || (r = isolate()) || (r = take_start(log)) ||
 	    (r = take_rest(log, key_name)) || (r = open_seal(log, key_name)) ||
-	    (r = isolate(log)) || (r = write_vkey(log)))
+	    (r = write_vkey(log)))
 		return r;
 	/* Isolation is of a process with one thread; what it starts later has
 	 * as little. */

@@ -222,6 +222,8 @@ static const struct msg_spec {
 	size_t len;
 	bool (*ok)(const struct msg *msg);
 } specs[MSG_TYPE_COUNT] = {
+	[MSG_LEDGER_ISOLATE] = { true, false, sizeof(struct msg_isolate),
+				 NULL },
 	[MSG_LEDGER_START] = { true, true, sizeof(struct msg_ledger_start),
 			       ledger_start_ok },
 	[MSG_LEDGER_FILE] = { true, true, sizeof(struct msg_ledger_file),
@@ -304,12 +306,14 @@ static const struct msg_spec {
 	[MSG_KEEP_FAILED] = { true, false, sizeof(struct msg_keep_failed),
 			      keep_failed_ok },
 	[MSG_KEEP_SUMMARY] = { true, true, 0, NULL },
+	[MSG_KEEP_PREPARE] = { true, true, 0, NULL },
+	[MSG_KEEP_PREPARED] = { true, false, 0, NULL },
 	[MSG_KEEP_ENDED] = { true, false, sizeof(struct msg_keep_ended),
 			     keep_ended_ok },
 };
 
 /* On the wire: the type, then the payload. */
-#define PAYLOAD_AT  offsetof(struct msg, ledger_start)
+#define PAYLOAD_AT  offsetof(struct msg, isolate)
 #define PAYLOAD_MAX (sizeof(struct msg) - PAYLOAD_AT)
 
 struct frame {

@@ -15,23 +15,26 @@
 #include "policy/services.h"
 
 enum msg_type {
-	/* warden -> ledger */
-	MSG_LEDGER_START = 1, /* struct msg_ledger_start; fd: the log */
-	MSG_LEDGER_FILE,      /* struct msg_ledger_file; fd: that file */
-	MSG_LEDGER_EARLIER,   /* struct msg_ledger_earlier, if there was one */
-	MSG_LEDGER_GO,	      /* everything is there: open the log */
-	MSG_LEDGER_LINK,   /* struct msg_ledger_link; fd: records come by it */
-	MSG_LEDGER_PART,   /* struct msg_ledger_part; fd: go on in this file */
-	MSG_LEDGER_END,	   /* struct msg_ledger_end: before the record that
-			      closes the session */
-	MSG_LEDGER_FINISH, /* write everything, answer with the tally, exit */
+	/* warden -> ledger. ISOLATE, START, FILE..., [EARLIER,] GO; then any.
+	 */
+	MSG_LEDGER_ISOLATE = 1, /* struct msg_isolate */
+	MSG_LEDGER_START,	/* struct msg_ledger_start; fd: the log */
+	MSG_LEDGER_FILE,	/* struct msg_ledger_file; fd: that file */
+	MSG_LEDGER_EARLIER, /* struct msg_ledger_earlier, if there was one */
+	MSG_LEDGER_GO,	    /* everything is there: open the log */
+	MSG_LEDGER_LINK,    /* struct msg_ledger_link; fd: records come by it */
+	MSG_LEDGER_PART,    /* struct msg_ledger_part; fd: go on in this file */
+	MSG_LEDGER_END,	    /* struct msg_ledger_end: before the record that
+			       closes the session */
+	MSG_LEDGER_FINISH,  /* write everything, answer with the tally, exit */
 	/* ledger -> warden */
 	MSG_LEDGER_READY,
 	MSG_LEDGER_ROTATE, /* struct msg_ledger_part: give me that part */
 	MSG_TALLY_ROW,	   /* struct tally_row, one for each */
 	MSG_TALLY_DONE,	   /* struct msg_tally_done: the receipt is written */
 	/* warden -> gate */
-	MSG_GATE_START,	  /* struct msg_gate_start */
+	MSG_GATE_START,	  /* struct msg_gate_start; first of all: it isolates
+			     itself */
 	MSG_GATE_LEDGER,  /* fd: socket to the ledger */
 	MSG_GATE_POLICY,  /* struct msg_gate_policy; fd: sealed memfd, a bundle;
 			     again while it serves: another policy */
@@ -53,7 +56,7 @@ enum msg_type {
 	MSG_GATE_RELOADED, /* struct msg_reloaded: to a policy while it served
 			    */
 	MSG_GATE_WANT_DIALS, /* some MSG_GATE_DIAL, where ports are published */
-	/* daemon -> keeper. START, LEASES, [NETNS,] GO; then any. */
+	/* daemon -> keeper. [PREPARE,] START, LEASES, [NETNS,] GO; then any. */
 	MSG_KEEP_START,	 /* struct msg_keep_start; fd: sealed memfd, a bundle */
 	MSG_KEEP_LEASES, /* fd: the file of cmd/sandbox_file.h */
 	MSG_KEEP_NETNS,	 /* fd: the sandbox's network namespace. Before GO: we
@@ -66,15 +69,19 @@ enum msg_type {
 	MSG_KEEP_END,	  /* struct msg_keep_end */
 	MSG_KEEP_EXEC,	  /* struct msg_keep_exec: a record of it */
 	MSG_KEEP_ATTACKS, /* struct attacks: a report, for log and receipt */
+	MSG_KEEP_PREPARE, /* fd: the network namespace of a sandbox that nobody
+			     has asked for yet. Do what you can, say PREPARED,
+			     and wait for START */
 	/* keeper -> daemon */
-	MSG_KEEP_READY,	  /* struct msg_keep_ready: to GO */
-	MSG_KEEP_DONE,	  /* struct msg_keep_done: to NETNS after GO, POLICY,
-			     FORWARD, EXEC, ATTACKS, in the order they came */
-	MSG_KEEP_COUNTS,  /* struct msg_keep_counts: to STATS */
-	MSG_KEEP_FAILED,  /* struct msg_keep_failed: it is about to end */
-	MSG_KEEP_SUMMARY, /* fd: what it came to, members of JSON; before ENDED
-			   */
-	MSG_KEEP_ENDED,	  /* struct msg_keep_ended: the last word */
+	MSG_KEEP_READY,	   /* struct msg_keep_ready: to GO */
+	MSG_KEEP_DONE,	   /* struct msg_keep_done: to NETNS after GO, POLICY,
+			      FORWARD, EXEC, ATTACKS, in the order they came */
+	MSG_KEEP_COUNTS,   /* struct msg_keep_counts: to STATS */
+	MSG_KEEP_FAILED,   /* struct msg_keep_failed: it is about to end */
+	MSG_KEEP_SUMMARY,  /* fd: what it came to, members of JSON; before ENDED
+			    */
+	MSG_KEEP_PREPARED, /* to PREPARE */
+	MSG_KEEP_ENDED,	   /* struct msg_keep_ended: the last word */
 	/* warden -> ledger, at any time, and its answer */
 	MSG_LEDGER_SUMS,
 	MSG_LEDGER_ATTACKS,  /* struct attacks: what `prove` found, or one more
@@ -83,13 +90,18 @@ enum msg_type {
 	MSG_TYPE_COUNT
 };
 
+/* First of all, and without a word of the session: it may be long until that
+ * comes. */
+struct msg_isolate {
+	uint32_t uid, gid; /* to become; 0: keep */
+};
+
 struct msg_ledger_start {
 	char session[64];
 	char sandbox_name[64];
 	char policy_digest[65];
 	char policy_name[64];
 	char boundary[16]; /* "netns", "external", "in-container" */
-	uint32_t uid, gid; /* to become; 0: keep */
 	/* What is said of the session in its receipt. */
 	char separation[16];	 /* "uid", "uid-chroot", "namespace" */
 	char files[16];		 /* "private", "host"; "": not ours to say */
@@ -333,6 +345,7 @@ struct msg {
 	int fd; /* -1, or the one that came with it: the receiver's */
 	size_t len;
 	union {
+		struct msg_isolate isolate;
 		struct msg_ledger_start ledger_start;
 		struct msg_ledger_file ledger_file;
 		struct msg_ledger_earlier ledger_earlier;

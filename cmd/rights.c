@@ -127,15 +127,40 @@ int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
 	return err ? err : ask_fd(&request, NULL, 0, ret_pid, ret_sock);
 }
 
-int rights_made(int sock, int *ret_ns)
+int rights_spare(uid_t uid, gid_t gid, pid_t *ret_pid, int *ret_sock)
+{
+	const struct rights_request request = { .what = RIGHTS_SPARE,
+						.uid = uid,
+						.gid = gid };
+
+	if (builder < 0)
+		return here_spare(uid, gid, ret_pid, ret_sock);
+	return ask_fd(&request, NULL, 0, ret_pid, ret_sock);
+}
+
+int rights_pin(const char *run, const char *name, int ns)
+{
+	struct rights_request request = { .what = RIGHTS_PIN };
+	struct rights_reply reply;
+	int err;
+
+	if (builder < 0)
+		return here_pin(run, name, ns);
+	err = named(&request, name);
+	return err ? err : ask(&request, &ns, 1, &reply, NULL);
+}
+
+int rights_made(int sock, int *ret_ns, int *ret_user)
 {
 	int fds[FDPASS_MAX], said = 0;
 	size_t n = 0;
 	ssize_t len =
 		fdpass_recv(sock, &said, sizeof(said), fds, &n, MSG_DONTWAIT);
 
-	if (len == sizeof(said) && !said && n == 1) {
+	if (len == sizeof(said) && !said && n > 0 && n <= (ret_user ? 2 : 1)) {
 		*ret_ns = fds[0];
+		if (ret_user)
+			*ret_user = n > 1 ? fds[1] : -1;
 		return 0;
 	}
 	while (n)

@@ -32,10 +32,18 @@ int rights_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd);
  * or dead. 0 or -errno. */
 int rights_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
 		     pid_t *ret_pid, int *ret_sock);
-/* What it came to. 0; -EAGAIN: it is still at it; or -errno: what was pinned by
- * then is the caller's to drop. @ret_ns is not opened by its name, so that it
- * keeps nobody from taking that away. */
-int rights_made(int sock, int *ret_ns);
+/* The same without a name: nobody can enter it until there is one. */
+int rights_spare(uid_t uid, gid_t gid, pid_t *ret_pid, int *ret_sock);
+/* What either came to. 0; -EAGAIN: it is still at it; or -errno: what was
+ * pinned by then is the caller's to drop. @ret_ns is not opened by its name, so
+ * that it keeps nobody from taking that away. @ret_user: of one without a name,
+ * the user namespace above it, or -1 where @uid was 0. May be NULL for one that
+ * has a name. */
+int rights_made(int sock, int *ret_ns, int *ret_user);
+/* Pins @ns, a network or a user namespace that is not our own, where
+ * rights_namespace() would have it. 0, -EEXIST if something is there, or
+ * -errno. */
+int rights_pin(const char *run, const char *name, int ns);
 
 /* Starts to kill what runs in the namespace pinned as @name; whoever does it
  * ends when there is nobody left, or says on stderr that somebody does not die.

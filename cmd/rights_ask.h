@@ -19,6 +19,8 @@ enum rights_what {
 	RIGHTS_LOCK,	  /* 1 fd: the namespace; .ip */
 	RIGHTS_LINK,	  /* 1 fd: the namespace */
 	RIGHTS_END,	  /* 1 fd: the namespace */
+	RIGHTS_SPARE,	  /* .uid, .gid */
+	RIGHTS_PIN,	  /* .name; 1 fd: the namespace */
 	RIGHTS_COUNT
 };
 
@@ -32,8 +34,9 @@ struct rights_request {
 struct rights_reply {
 	int32_t status; /* 0 or -errno */
 	int32_t pid;	/* RIGHTS_KEEPER, RIGHTS_KILL: its pidfd comes along;
-			   RIGHTS_NAMESPACE: its socket, on which it says an int
-			   and, if that is 0, gives the namespace */
+			   RIGHTS_NAMESPACE, RIGHTS_SPARE: its socket, on which
+			   it says an int and, if that is 0, gives the
+			   namespace, and RIGHTS_SPARE the one above it */
 	char text[512]; /* RIGHTS_LOCK: what is wrong; RIGHTS_LINK: its name */
 };
 

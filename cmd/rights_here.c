@@ -10,10 +10,13 @@
 #include <limits.h>
 #include <linux/close_range.h>
 #include <linux/netlink.h>
+#include <linux/nsfs.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -118,6 +121,19 @@ static int path_of(char *path, const char *run, const char *below,
 	return len < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
+static bool is_ours(int ns, const char *own)
+{
+	struct stat its, our;
+
+	return fstat(ns, &its) < 0 || stat(own, &our) < 0 ||
+	       (its.st_ino == our.st_ino && its.st_dev == our.st_dev);
+}
+
+static bool is_ours_net(int ns)
+{
+	return is_ours(ns, "/proc/self/ns/net");
+}
+
 static int pin(const char *run, const char *below, const char *name, int fd)
 {
 	char path[PATH_MAX];
@@ -126,35 +142,53 @@ static int pin(const char *run, const char *below, const char *name, int fd)
 	return err ? err : pin_make(path, fd);
 }
 
-static int make(const char *run, const char *name, uid_t uid, gid_t gid,
-		int *ret_ns)
+/* What is to be made: .name NULL: nothing is pinned. */
+struct making {
+	const char *run, *name;
+	uid_t uid;
+	gid_t gid;
+};
+
+static int pin_both(const struct making *m, int ns, int user)
+{
+	int err = pin(m->run, "netns", m->name, ns);
+
+	/* It was there before: somebody else's. */
+	if (err)
+		return err;
+	if (user >= 0)
+		err = pin(m->run, "user", m->name, user);
+	if (err)
+		here_drop(m->run, m->name);
+	return err;
+}
+
+/* @ret_fds: what is to be told. */
+static int make(const struct making *m, int *ret_fds, size_t *ret_n)
 {
 	AUTO_FD int user = -1;
 	struct netns made;
-	int err = owned_create(uid, gid, &user, &made);
+	int err = owned_create(m->uid, m->gid, &user, &made);
 
 	if (err)
 		return err;
 	AUTO_FD int ns = steal_fd(&made.fd);
 	netns_close(&made);
-	err = pin(run, "netns", name, ns);
-	/* It was there before: somebody else's. */
+	if (m->name)
+		err = pin_both(m, ns, user);
 	if (err)
 		return err;
-	if (user >= 0)
-		err = pin(run, "user", name, user);
-	if (err)
-		here_drop(run, name);
-	else
-		*ret_ns = steal_fd(&ns);
-	return err;
+	ret_fds[(*ret_n)++] = steal_fd(&ns);
+	if (!m->name && user >= 0)
+		ret_fds[(*ret_n)++] = steal_fd(&user);
+	return 0;
 }
 
-/* Root's, so that nobody can keep it; whom it has to wait for is @uid's. */
-static _Noreturn void make_it(pid_t parent, const char *run, const char *name,
-			      uid_t uid, gid_t gid, int sock)
+/* Root's, so that nobody can keep it; whom it has to wait for is @m->uid's. */
+static _Noreturn void make_it(pid_t parent, const struct making *m, int sock)
 {
-	int ns = -1, err;
+	int fds[2], err;
+	size_t n = 0;
 
 	signal(SIGALRM, SIG_DFL);
 	alarm(MAKE_S);
@@ -162,13 +196,12 @@ static _Noreturn void make_it(pid_t parent, const char *run, const char *name,
 	    dup2(sock, CHILD_SOCKET) < 0 ||
 	    syscall(SYS_close_range, CHILD_SOCKET + 1, ~0U, 0) < 0)
 		_exit(1);
-	err = make(run, name, uid, gid, &ns);
-	err = fdpass_send(CHILD_SOCKET, &err, sizeof(err), &ns, ns >= 0);
+	err = make(m, fds, &n);
+	err = fdpass_send(CHILD_SOCKET, &err, sizeof(err), fds, n);
 	_exit(err ? 1 : 0);
 }
 
-int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
-		   pid_t *ret_pid, int *ret_sock)
+static int start_making(const struct making *m, pid_t *ret_pid, int *ret_sock)
 {
 	pid_t parent = getpid(), pid;
 	int pair[2];
@@ -177,7 +210,7 @@ int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
 		return -errno;
 	pid = fork();
 	if (pid == 0)
-		make_it(parent, run, name, uid, gid, pair[1]);
+		make_it(parent, m, pair[1]);
 	close(pair[1]);
 	if (pid < 0) {
 		int err = -errno;
@@ -188,6 +221,35 @@ int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
 	*ret_pid = pid;
 	*ret_sock = pair[0];
 	return 0;
+}
+
+int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
+		   pid_t *ret_pid, int *ret_sock)
+{
+	const struct making m = {
+		.run = run, .name = name, .uid = uid, .gid = gid
+	};
+
+	return start_making(&m, ret_pid, ret_sock);
+}
+
+int here_spare(uid_t uid, gid_t gid, pid_t *ret_pid, int *ret_sock)
+{
+	const struct making m = { .uid = uid, .gid = gid };
+
+	return start_making(&m, ret_pid, ret_sock);
+}
+
+int here_pin(const char *run, const char *name, int ns)
+{
+	const int type = ioctl(ns, NS_GET_NSTYPE);
+	const bool net = type == CLONE_NEWNET;
+
+	if (!net && type != CLONE_NEWUSER)
+		return -EINVAL;
+	if (is_ours(ns, net ? "/proc/self/ns/net" : "/proc/self/ns/user"))
+		return -EXDEV;
+	return pin(run, net ? "netns" : "user", name, ns);
 }
 
 static _Noreturn void kill_them(const char *name, int ns)
@@ -239,14 +301,6 @@ int here_drop(const char *run, const char *name)
 	return first;
 }
 
-static bool is_ours(int ns)
-{
-	struct stat its, our;
-
-	return fstat(ns, &its) < 0 || stat("/proc/self/ns/net", &our) < 0 ||
-	       (its.st_ino == our.st_ino && its.st_dev == our.st_dev);
-}
-
 int here_lock(int ns, const struct ip *gateway, char *reterr, size_t cap)
 {
 	struct lock_spec spec = {
@@ -255,7 +309,7 @@ int here_lock(int ns, const struct ip *gateway, char *reterr, size_t cap)
 		.early = true,
 	};
 
-	if (is_ours(ns)) {
+	if (is_ours_net(ns)) {
 		snprintf(reterr, cap, "it is the host's own namespace");
 		return -EXDEV;
 	}
@@ -274,7 +328,7 @@ static int open_route(void *arg, int *ret_fds, size_t *ret_n)
 
 int here_end(int ns)
 {
-	return is_ours(ns) ? -EXDEV : sandbox_kill_all(ns);
+	return is_ours_net(ns) ? -EXDEV : sandbox_kill_all(ns);
 }
 
 int here_link(int ns, char (*ret_name)[16])
@@ -282,7 +336,7 @@ int here_link(int ns, char (*ret_name)[16])
 	int fds[8], err;
 	size_t n = 0;
 
-	if (is_ours(ns))
+	if (is_ours_net(ns))
 		return -EXDEV;
 	err = netns_enter(ns, open_route, NULL, fds, &n);
 	if (err)

@@ -10,6 +10,8 @@
 int here_keeper(int sock, int errors, pid_t *ret_pid, int *ret_pidfd);
 int here_namespace(const char *run, const char *name, uid_t uid, gid_t gid,
 		   pid_t *ret_pid, int *ret_sock);
+int here_spare(uid_t uid, gid_t gid, pid_t *ret_pid, int *ret_sock);
+int here_pin(const char *run, const char *name, int ns);
 int here_kill(const char *run, const char *name, pid_t *ret_pid,
 	      int *ret_pidfd);
 int here_drop(const char *run, const char *name);

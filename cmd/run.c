@@ -227,10 +227,20 @@ static enum ended_by ended_by(const struct run *run)
 	return run->command.signal ? ENDED_SIGNAL : ENDED_EXIT;
 }
 
+/* The kernel takes its time over a table that goes with its owner. */
+static void unbuild(void *arg)
+{
+	struct run *run = arg;
+
+	gateway_close(&run->gateway);
+}
+
 static int finish(struct run *run)
 {
 	static struct tally tally;
-	struct warden_end end = { .ended = ended_by(run) };
+	struct warden_end end = { .ended = ended_by(run),
+				  .meanwhile = unbuild,
+				  .arg = run };
 	char detail[64];
 	struct audit_event event = { .kind = EVENT_SESSION_CLOSE,
 				     .sandbox = 1,

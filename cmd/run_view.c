@@ -33,6 +33,8 @@
 /* A uid that nobody uses gets root's home, emptied. */
 #define ROOT_HOME "/root"
 
+#define KNOWN_NAME "/sallyport.directories"
+
 void run_view_user(struct run_view *view, const struct options *options,
 		   struct process_spec *spec)
 {
@@ -282,6 +284,24 @@ static void hide_policy(struct run_view *view, const struct bundle *bundle)
 	}
 }
 
+/* In /run, of which no sandbox has the host's. */
+static void choose_known(struct run_view *view, struct process_spec *spec)
+{
+	const char *own = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+
+	if (session_root())
+		own = "/run";
+	else if (!own || strncmp(own, "/run/", 5) != 0 || strstr(own, "/..") ||
+		 lstat(own, &st) < 0 || !S_ISDIR(st.st_mode) ||
+		 st.st_uid != geteuid() || st.st_mode & 077 ||
+		 strlen(own) > sizeof(view->known) - sizeof(KNOWN_NAME))
+		return;
+	snprintf(view->known, sizeof(view->known), "%s" KNOWN_NAME, own);
+	run_view_hide(view, view->known);
+	spec->known = view->known;
+}
+
 /* A mask holds against those who see it as a mount. In a mount namespace of
  * one's own all of ours can be detached at once: they still hide what they hid,
  * but what is below them can then be renamed, and its name is free. */
@@ -315,6 +335,7 @@ void run_view_choose(struct run_view *view, const struct options *options,
 		run_view_hide(view, session->home);
 	}
 	view->uid = spec->uid;
+	choose_known(view, spec);
 	/* Of a daemon; and our user may read his there. */
 	run_view_hide(view, SESSION_HOME_ROOT);
 	hide_config(view);

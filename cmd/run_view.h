@@ -23,6 +23,7 @@ struct run_view {
 	dev_t cwd_dev;
 	ino_t cwd_ino;
 	char home[PATH_MAX];	     /* the command's, or "": ours */
+	char known[PATH_MAX];	     /* launch/sockets_known.h, or "" */
 	const struct bounds *bounds; /* or NULL: a view as it is by default */
 	char **hide;
 	size_t hides;

@@ -69,28 +69,43 @@ static int spawn(struct warden *w, const char *role, struct child *ret)
 		       : child_spawn(role, !w->root, ret);
 }
 
-int warden_start(struct warden *w)
+static int spawn_gate(struct warden *w)
+{
+	int err = spawn(w, "gate", &w->gate);
+
+	return err ? err : warden_isolate_gate(w);
+}
+
+int warden_begin(struct warden *w)
 {
 	int err;
 
 	w->record_sock = w->policy_fd = w->lease_fd = w->watch_fd = -1;
 	w->gate = w->ledger =
 		(struct child){ .pid = -1, .pidfd = -1, .sock = -1 };
+	w->begun = true;
+	w->watch_fd = link_watch();
+	if (w->watch_fd < 0)
+		return w->watch_fd;
+	if ((err = spawn(w, "ledger", &w->ledger)) ||
+	    (err = warden_isolate_ledger(w)))
+		return err;
+	return spawn_gate(w);
+}
+
+int warden_start(struct warden *w)
+{
+	int err = w->begun ? 0 : warden_begin(w);
+
+	if (err)
+		return err;
 	policy_ref(w->policy);
 	w->policy_fd = warden_memfd("policy", w->bundle->data, w->bundle->len);
 	if (w->policy_fd < 0)
 		return w->policy_fd;
 	w->policy_len = w->bundle->len;
 	w->lease_fd = w->lease_file ? w->lease_file : lease_memfd();
-	if (w->lease_fd < 0)
-		return w->lease_fd;
-	w->watch_fd = link_watch();
-	if (w->watch_fd < 0)
-		return w->watch_fd;
-	err = spawn(w, "ledger", &w->ledger);
-	if (err)
-		return err;
-	return spawn(w, "gate", &w->gate);
+	return w->lease_fd < 0 ? w->lease_fd : 0;
 }
 
 int warden_ready(struct warden *w)
@@ -141,7 +156,7 @@ int warden_start_gate(struct warden *w)
 	/* It would serve behind a boundary that is none. */
 	if (warden_held(w) == BOUNDARY_BROKEN)
 		return -EPERM;
-	if ((err = spawn(w, "gate", &w->gate)) || (err = warden_give_gate(w)) ||
+	if ((err = spawn_gate(w)) || (err = warden_give_gate(w)) ||
 	    (err = warden_await(&w->gate, MSG_GATE_READY)) ||
 	    (err = watch_gate(w)))
 		warden_failed(w, "the gate could not be started again");

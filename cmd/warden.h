@@ -36,12 +36,16 @@ struct warden_forward {
 	uint16_t port; /* of the sandbox */
 };
 
+#define WARDEN_ASKED_MAX 64
+
 struct warden {
-	/* Set by the caller before warden_start(). */
+	/* Set by the caller before warden_begin(). */
 	bool root; /* children get uids of their own; else user namespaces */
 	bool bare; /* as root: without other namespaces, as none can be made
 		    * (isolate_has_own_root()) */
-	uid_t gate_uid, ledger_uid;  /* as root; 0: launch/isolate.h's */
+	uid_t gate_uid, ledger_uid; /* as root; 0: launch/isolate.h's */
+	struct ip answer;
+	/* Set by the caller before warden_start(). */
 	const struct bundle *bundle; /* only read until it has started */
 	struct policy *policy;	     /* a reference of its own from there on */
 	struct session *session;     /* its key, and the files of its log */
@@ -53,7 +57,6 @@ struct warden {
 	struct gateway *gateway;     /* NULL under `serve` */
 	struct endpoint bound[GATE_SOCKET_COUNT]; /* `serve`: its addresses */
 	int socket[GATE_SOCKET_COUNT];		  /* for the gate; -1: none */
-	struct ip answer;
 	struct msg_gate_uplink clients;
 	struct upstream_instead instead;
 	/* Of an earlier session of the same sandbox (cmd/sandbox_file.h), of
@@ -67,13 +70,14 @@ struct warden {
 	void *arg;
 
 	/* Its own. */
+	bool begun;
 	struct child gate, ledger;
 	int record_sock; /* our own line to the ledger */
 	uint64_t record_seq;
 	int policy_fd, lease_fd, watch_fd;
 	uint64_t policy_len;
 	const struct policy *coming; /* while the gate takes it, or NULL */
-	unsigned starts;	     /* of the gate */
+	unsigned starts;	     /* of the gate, with a session */
 	time_t crash[WARDEN_CRASHES_MAX];
 	struct event_base *base;
 	struct event *gate_event, *gate_died, *ledger_event, *ledger_died,
@@ -83,13 +87,21 @@ struct warden {
 	unsigned reported; /* findings of warden_reported() */
 	struct warden_forward forward[WARDEN_FORWARDS_MAX];
 	size_t forwards;
+	/* What the gate waits for, and is not done yet. */
+	struct msg_publish asked[WARDEN_ASKED_MAX];
+	size_t askeds;
 };
 
 /* What keeps gate, ledger and us apart, in a word of the receipt: "uid",
  * "uid-chroot" (.bare) or "namespace". Static. */
 const char *warden_separation(const struct warden *warden);
 
-/* Starts both children; they load while the caller does other things. */
+/* Starts both children; they load, and give up what they do not need, while the
+ * caller does other things. What the session is need not be known yet. 0 or
+ * -errno. */
+int warden_begin(struct warden *warden);
+
+/* Takes what the session is; begins, if that was not done. 0 or -errno. */
 int warden_start(struct warden *warden);
 
 /* Gives them everything and waits until both serve. @sandbox may be NULL
@@ -135,6 +147,10 @@ void warden_finding(struct warden *warden, const char *text);
 struct warden_end {
 	int status;	     /* in: exit status */
 	enum ended_by ended; /* in */
+	/* In, or NULL: called once the boundary was looked at for the last time
+	 * and the gate has ended, while the ledger writes and signs. */
+	void (*meanwhile)(void *arg);
+	void *arg;
 	/* Out: */
 	enum boundary_held held;
 	bool receipt; /* there is one */

@@ -131,6 +131,8 @@ int warden_finish(struct warden *w, const struct audit_event *last,
 	warden_end_gate(w);
 	if (!err)
 		err = msg_send(w->ledger.sock, MSG_LEDGER_FINISH, NULL, -1);
+	if (end->meanwhile)
+		end->meanwhile(end->arg);
 	if (!err)
 		err = warden_take_tally(w, end, ret_tally);
 	/* With its tally sent, all is on the disk: it needs no time to end, and

@@ -31,11 +31,64 @@ static void check_flows(struct warden *w, int err)
 	warden_finding(w, text);
 }
 
+/* A gate that takes another policy asks for what that one allows, and until it
+ * has it for what the old one does. Real addresses are the most. */
+static const struct policy *asked_policy(const struct warden *w)
+{
+	return w->coming && policy_answers_real(w->coming) ? w->coming
+							   : w->policy;
+}
+
+/* One by one only if there is something wrong with one of them. */
+void warden_answer_asked(struct warden *w)
+{
+	const bool fresh = w->starts == 1;
+	const size_t n = w->askeds;
+	int err;
+
+	if (!n)
+		return;
+	w->askeds = 0;
+	err = gateway_publish(w->gateway, asked_policy(w), w->asked, n, fresh);
+	for (size_t i = 0; i < n; i++) {
+		struct msg_published answer = { .id = w->asked[i].id,
+						.status = err };
+
+		if (err && n > 1)
+			answer.status =
+				gateway_publish(w->gateway, asked_policy(w),
+						&w->asked[i], 1, fresh);
+		warden_tell_gate(w, MSG_GATE_PUBLISHED, &answer);
+	}
+}
+
+static void publish(struct warden *w, const struct msg_publish *msg)
+{
+	const struct msg_published no = { .id = msg->id, .status = -EPERM };
+
+	if (!w->gateway) {
+		if (msg->id)
+			warden_tell_gate(w, MSG_GATE_PUBLISHED, &no);
+		return;
+	}
+	if (!msg->id) {
+		warden_answer_asked(w);
+		check_flows(w, gateway_publish_later(w->gateway,
+						     asked_policy(w), msg));
+		return;
+	}
+	w->asked[w->askeds++] = *msg;
+	if (w->askeds == WARDEN_ASKED_MAX)
+		warden_answer_asked(w);
+}
+
 void warden_flush_flows(struct warden *w)
 {
 	const struct timeval soon = { .tv_usec = FLOWS_PAUSE_US };
-	int got = w->gateway ? gateway_flush(w->gateway, w->policy) : 0;
+	int got;
 
+	warden_answer_asked(w);
+	got = w->gateway ? gateway_flush(w->gateway, w->policy) : 0;
 	if (got > 0)
 		evtimer_add(w->flows_event, &soon);
 	else
@@ -49,30 +102,6 @@ void warden_on_flows_time(evutil_socket_t fd, short what, void *arg)
 	warden_flush_flows(arg);
 }
 
-/* A gate that takes another policy asks for what that one allows, and until it
- * has it for what the old one does. Real addresses are the most. */
-static const struct policy *asked_policy(const struct warden *w)
-{
-	return w->coming && policy_answers_real(w->coming) ? w->coming
-							   : w->policy;
-}
-
-static void publish(struct warden *w, const struct msg_publish *msg)
-{
-	struct msg_published answer = { .id = msg->id, .status = -EPERM };
-
-	if (!msg->id && w->gateway) {
-		check_flows(w, gateway_publish_later(w->gateway,
-						     asked_policy(w), msg));
-		return;
-	}
-	if (w->gateway)
-		answer.status = gateway_publish(w->gateway, asked_policy(w),
-						msg, w->starts == 1);
-	if (msg->id)
-		warden_tell_gate(w, MSG_GATE_PUBLISHED, &answer);
-}
-
 int warden_take_message(struct warden *w, struct msg *msg)
 {
 	close_fd(&msg->fd);
@@ -81,6 +110,7 @@ int warden_take_message(struct warden *w, struct msg *msg)
 		publish(w, &msg->publish);
 		return 0;
 	case MSG_GATE_WITHDRAW:
+		warden_answer_asked(w);
 		if (w->gateway)
 			check_flows(w, gateway_withdraw_later(w->gateway,
 							      &msg->publish));

@@ -86,9 +86,6 @@ static void describe(const struct warden *w, struct msg_ledger_start *start)
 	if (w->command)
 		snprintf(start->command, sizeof(start->command), "%.127s",
 			 w->command);
-	if (w->root)
-		start->uid = start->gid =
-			w->ledger_uid ? w->ledger_uid : ISOLATE_UID_LEDGER;
 	start->sign_every = log->sign_every;
 	start->durable = log->durable;
 	start->rotate_bytes = log->rotate_bytes;
@@ -168,6 +165,34 @@ int warden_give_ledger(struct warden *w)
 	return w->record_sock < 0 ? w->record_sock : 0;
 }
 
+int warden_isolate_ledger(struct warden *w)
+{
+	struct msg_isolate isolate = { 0 };
+
+	if (w->root)
+		isolate.uid = isolate.gid =
+			w->ledger_uid ? w->ledger_uid : ISOLATE_UID_LEDGER;
+	return msg_send(w->ledger.sock, MSG_LEDGER_ISOLATE, &isolate, -1);
+}
+
+int warden_isolate_gate(struct warden *w)
+{
+	struct msg_gate_start start = {
+		/* Numbers of flows are never used twice in a session. */
+		.flow_base = ((uint64_t)w->starts << 40) + 1,
+		.answer = w->answer,
+	};
+	const struct timeval limit = { .tv_sec = GATE_SEND_S };
+
+	if (setsockopt(w->gate.sock, SOL_SOCKET, SO_SNDTIMEO, &limit,
+		       sizeof(limit)) < 0)
+		return -errno;
+	if (w->root)
+		start.uid = start.gid =
+			w->gate_uid ? w->gate_uid : ISOLATE_UID_GATE;
+	return msg_send(w->gate.sock, MSG_GATE_START, &start, -1);
+}
+
 static int give_network(struct warden *w)
 {
 	struct msg_gate_uplink uplink;
@@ -213,26 +238,14 @@ static int give_sockets(struct warden *w)
 
 int warden_give_gate(struct warden *w)
 {
-	struct msg_gate_start start = {
-		/* Numbers of flows are never used twice in a session. */
-		.flow_base = ((uint64_t)w->starts++ << 40) + 1,
-		.answer = w->answer,
-	};
 	struct msg_gate_policy policy = { .len = w->policy_len };
-	const struct timeval limit = { .tv_sec = GATE_SEND_S };
 	AUTO_FD int link = ledger_link(w, false);
 	int err;
 
 	if (link < 0)
 		return link;
-	if (setsockopt(w->gate.sock, SOL_SOCKET, SO_SNDTIMEO, &limit,
-		       sizeof(limit)) < 0)
-		return -errno;
-	if (w->root)
-		start.uid = start.gid =
-			w->gate_uid ? w->gate_uid : ISOLATE_UID_GATE;
-	if ((err = msg_send(w->gate.sock, MSG_GATE_START, &start, -1)) ||
-	    (err = msg_send(w->gate.sock, MSG_GATE_LEDGER, NULL, link)) ||
+	w->starts++;
+	if ((err = msg_send(w->gate.sock, MSG_GATE_LEDGER, NULL, link)) ||
 	    (err = msg_send(w->gate.sock, MSG_GATE_POLICY, &policy,
 			    w->policy_fd)) ||
 	    (err = msg_send(w->gate.sock, MSG_GATE_CLIENTS, &w->clients, -1)) ||

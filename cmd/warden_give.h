@@ -15,6 +15,11 @@ struct tally;
 struct warden;
 struct warden_end;
 
+/* Each as soon as it is there: it isolates itself while others do other things.
+ * 0 or -errno. */
+int warden_isolate_ledger(struct warden *warden);
+int warden_isolate_gate(struct warden *warden);
+
 /* The ledger: whose log it is, its files, the key, and our own line to it. 0 or
  * -errno. */
 int warden_give_ledger(struct warden *warden);
@@ -45,8 +50,10 @@ int warden_give_dials(struct warden *warden);
 void warden_close_forwards(struct warden *warden);
 
 /* Does what the gate asks for, its @msg; -EBADMSG if that is nothing we know.
- * What is to be let through may wait for warden_flush_flows(). */
+ * What is to be let through may wait: what the gate is told of for
+ * warden_answer_asked(), the rest for warden_flush_flows(), which does both. */
 int warden_take_message(struct warden *warden, struct msg *msg);
+void warden_answer_asked(struct warden *warden);
 void warden_flush_flows(struct warden *warden);
 /* The rest of it. */
 void warden_on_flows_time(int fd, short what, void *warden);

@@ -91,10 +91,10 @@ static int await_answer(struct warden *w, struct msg_reloaded *ret)
 		if (msg.type == MSG_GATE_RELOADED)
 			break;
 		got = warden_take_message(w, &msg);
+		warden_answer_asked(w);
 		if (got)
 			return got;
 	}
-	warden_flush_flows(w);
 	*ret = msg.reloaded;
 	return ret->status ? 1 : 0;
 }
@@ -124,6 +124,9 @@ static void change_kernel(struct warden *w, const struct policy *old,
 		err = gateway_sweep(w->gateway, w->policy);
 	if (!err)
 		err = gateway_literals(w->gateway, old, w->policy);
+	/* Only then: by what is to be opened it is known what they leave. */
+	if (!swept)
+		warden_flush_flows(w);
 	if (!err)
 		err = gateway_verify(w->gateway, differs, sizeof(differs));
 	if (!err)
@@ -168,8 +171,10 @@ static int put_in_force(struct warden *w, const struct bundle *bundle,
 	w->coming = policy;
 	err = hand_over(w, *fd, bundle->len, &answer);
 	w->coming = NULL;
-	if (err > 0)
+	if (err > 0) {
+		warden_flush_flows(w);
 		return refused(w, policy, &answer, reterr, cap);
+	}
 	adopt(w, policy, fd, bundle->len);
 	if (err < 0 && w->gate.pid > 0)
 		kill(w->gate.pid, SIGKILL);

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRIES 8
-
 void areas_free(struct areas *areas)
 {
 	free(areas->at);
@@ -50,13 +48,7 @@ static int collect(void *arg, const struct element_found *found)
 int areas_read(struct areas *areas, struct nft *nft, const char *set,
 	       size_t key_len)
 {
-	int r = -EINTR;
-
-	for (int tries = 0; r == -EINTR && tries < RETRIES; tries++) {
-		areas->n = 0;
-		r = element_list(nft, set, key_len, collect, areas);
-	}
-	return r;
+	return element_list(nft, set, key_len, collect, areas);
 }
 
 bool area_overlaps(const struct element *a, const struct element *b)

@@ -23,7 +23,7 @@ void areas_free(struct areas *areas);
 
 /* All: 0 or -errno; -E2BIG past the limit. */
 int areas_add(struct areas *areas, const struct element *e);
-/* Replaces them by the elements of @set that belong to @areas->ifname. */
+/* Adds the elements of @set that belong to @areas->ifname. */
 int areas_read(struct areas *areas, struct nft *nft, const char *set,
 	       size_t key_len);
 /* Reduces @areas to what is not in @b. */

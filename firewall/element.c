@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "firewall/ruleset.h"
 
 #define IFNAME_LEN  16
 #define PER_MESSAGE 200 /* about 80 bytes each */
+#define RETRIES	    8
 
 bool element_ifname_ok(const char *name)
 {
@@ -158,18 +160,35 @@ static struct element_found read_element(const struct nlattr *attr,
 	return found;
 }
 
+/* What one dump of a set has shown. */
 struct listing {
 	size_t key_len;
-	element_fn *fn;
-	void *arg;
+	struct element_found *at;
+	size_t n, cap;
 };
+
+static int add_found(struct listing *listing, const struct element_found *found)
+{
+	if (listing->n == listing->cap) {
+		size_t cap = listing->cap ? listing->cap * 2 : 64;
+		struct element_found *more =
+			reallocarray(listing->at, cap, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		listing->at = more;
+		listing->cap = cap;
+	}
+	listing->at[listing->n++] = *found;
+	return 0;
+}
 
 static int each_cb(const struct nlattr *attr, void *arg)
 {
-	const struct listing *listing = arg;
+	struct listing *listing = arg;
 
 	const struct element_found found = read_element(attr, listing->key_len);
-	int r = listing->fn(listing->arg, &found);
+	int r = add_found(listing, &found);
 	if (r == 0)
 		return MNL_CB_OK;
 	errno = -r;
@@ -190,14 +209,67 @@ static int list_cb(const struct nlmsghdr *nlh, void *arg)
 				     arg);
 }
 
-int element_list(struct nft *nft, const char *set, size_t key_len,
-		 element_fn *fn, void *arg)
+static int order(uint32_t a, uint32_t b)
 {
-	struct listing listing = { .key_len = key_len, .fn = fn, .arg = arg };
+	return (a > b) - (a < b);
+}
+
+/* What differs most comes first. */
+static int compare(const void *a, const void *b)
+{
+	const struct element_found *found[] = { a, b };
+	const struct element *x = &found[0]->element, *y = &found[1]->element;
+	int r = order(x->ip, y->ip);
+
+	r = r ? r : order(x->port, y->port);
+	r = r ? r : order(x->ip_last, y->ip_last);
+	r = r ? r : order(x->port_last, y->port_last);
+	r = r ? r : order(found[0]->plain, found[1]->plain);
+	return r ? r : memcmp(x->ifname, y->ifname, IFNAME_LEN);
+}
+
+/*
+ * Puts them in order. The kernel moves a set without intervals to a table of
+ * another size whenever it likes, after the change that asked for it, and a
+ * dump does not say so: what it moves meanwhile is shown twice. And as it goes
+ * on, in the next message, after as many elements as it has shown, of what is
+ * now a table of another order, others are not shown at all. In sum it shows no
+ * fewer than there are: where none is shown twice, none is missed. (What is not
+ * ours may look the same.)
+ */
+static bool shown_once(struct listing *listing)
+{
+	if (listing->n)
+		qsort(listing->at, listing->n, sizeof(*listing->at), compare);
+	for (size_t i = 1; i < listing->n; i++)
+		if (listing->at[i].plain &&
+		    compare(&listing->at[i - 1], &listing->at[i]) == 0)
+			return false;
+	return true;
+}
+
+static int read_list(struct nft *nft, const char *set, struct listing *list)
+{
 	struct nlmsghdr *nlh =
 		nft_ask(nft, NFT_MSG_GETSETELEM, NLM_F_DUMP, NFPROTO_INET);
 
 	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE, nft_table(nft));
 	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_SET, set);
-	return nft_read(nft, nlh, list_cb, &listing);
+	list->n = 0;
+	int r = nft_read(nft, nlh, list_cb, list);
+	return r == 0 && !shown_once(list) ? -EINTR : r;
+}
+
+int element_list(struct nft *nft, const char *set, size_t key_len,
+		 element_fn *fn, void *arg)
+{
+	struct listing list = { .key_len = key_len };
+	int r = -EINTR;
+
+	for (int tries = 0; r == -EINTR && tries < RETRIES; tries++)
+		r = read_list(nft, set, &list);
+	for (size_t i = 0; r == 0 && i < list.n; i++)
+		r = fn(arg, &list.at[i]);
+	free(list.at);
+	return r;
 }

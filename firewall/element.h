@@ -40,8 +40,8 @@ struct element_found {
 
 typedef int element_fn(void *arg, const struct element_found *found);
 
-/* Hands each element of @set to @fn, which returns 0 or -errno. -EINTR if the
- * set changed meanwhile: call again. */
+/* Hands each element of @set to @fn once, in order; @fn returns 0 or -errno.
+ * -EINTR, and nothing was handed, if the set changes all the time. */
 int element_list(struct nft *nft, const char *set, size_t key_len,
 		 element_fn *fn, void *arg);
 

@@ -2,7 +2,8 @@
  *
  * flow.c - what is let through to the transparent listener, more and less.
  *
- * The kernel keeps no order among intervals: it takes one that contains another
+ * Points and intervals have a set each (plan.h), and are one thing here. The
+ * kernel keeps no order among intervals: it takes one that contains another
  * one, and deletes whichever it finds first at the point where the given one
  * begins. So ours never overlap. To change something we read what the interface
  * has, and send just the difference, in one batch: packets of a connection are
@@ -18,19 +19,48 @@
 
 #define SWEEP_MAX 256 /* areas in one batch, about */
 
+static bool is_point(const struct element *e)
+{
+	return e->ip == e->ip_last && e->port == e->port_last;
+}
+
+/* Each to its set, in runs of the same kind. */
+static void put_some(struct nft *nft, uint16_t type, const struct areas *areas)
+{
+	size_t end;
+
+	for (size_t i = 0; i < areas->n; i = end) {
+		bool point = is_point(&areas->at[i]);
+
+		for (end = i + 1; end < areas->n; end++)
+			if (is_point(&areas->at[end]) != point)
+				break;
+		element_put(nft, type, point ? SET_POINTS : SET_FLOWS,
+			    ELEMENT_FLOW_KEY, !point, areas->at + i, end - i);
+	}
+}
+
 static int put(struct nft *nft, const struct areas *gone,
 	       const struct areas *new)
 {
 	if (!gone->n && !new->n)
 		return 0;
 	nft_begin(nft);
-	if (gone->n)
-		element_put(nft, NFT_MSG_DELSETELEM, SET_FLOWS,
-			    ELEMENT_FLOW_KEY, true, gone->at, gone->n);
-	if (new->n)
-		element_put(nft, NFT_MSG_NEWSETELEM, SET_FLOWS,
-			    ELEMENT_FLOW_KEY, true, new->at, new->n);
+	put_some(nft, NFT_MSG_DELSETELEM, gone);
+	put_some(nft, NFT_MSG_NEWSETELEM, new);
 	return nft_commit(nft);
+}
+
+/* What the interface has in both sets. */
+static int read_flows(struct areas *have, struct nft *nft)
+{
+	int r;
+
+	have->n = 0;
+	r = areas_read(have, nft, SET_FLOWS, ELEMENT_FLOW_KEY);
+	if (r == 0)
+		r = areas_read(have, nft, SET_POINTS, ELEMENT_FLOW_KEY);
+	return r;
 }
 
 /* Adds to @have and @new the parts of @want that are not in @have. */
@@ -94,7 +124,7 @@ static int put_difference(struct nft *nft, const char *ifname,
 	struct areas old = { .limit = AREAS_MAX };
 	struct areas new = { .limit = AREAS_MAX };
 
-	int r = areas_read(&have, nft, SET_FLOWS, ELEMENT_FLOW_KEY);
+	int r = read_flows(&have, nft);
 	if (r == 0)
 		r = take_out(&have, gone, &old, &new);
 	for (size_t i = 0; r == 0 && i < want->n; i++)
@@ -165,19 +195,14 @@ int ruleset_flow_replace(struct nft *nft, const char *ifname,
 }
 
 int ruleset_flow_add(struct nft *nft, const char *ifname,
-		     const struct cidr *dst, const struct port_range *ports,
-		     size_t n)
+		     const struct ruleset_flow *flow, size_t n)
 {
 	struct areas none = { 0 }, want = { .limit = AREAS_MAX };
-	int r = 0;
+	int r;
 
 	if (!element_ifname_ok(ifname))
 		return -EINVAL;
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		const struct ruleset_flow flow = { *dst, ports[i] };
-
-		r = collect(&want, ifname, &flow, 1);
-	}
+	r = collect(&want, ifname, flow, n);
 	if (r == 0)
 		r = put(nft, &none, &want);
 	if (r == -ENOTEMPTY || r == -EEXIST)
@@ -219,7 +244,7 @@ int ruleset_flow_sweep(struct nft *nft, const char *ifname,
 		r = collect(&stay, ifname, keep, n);
 	while (r == 0) {
 		strays.n = 0;
-		r = areas_read(&have, nft, SET_FLOWS, ELEMENT_FLOW_KEY);
+		r = read_flows(&have, nft);
 		if (r == 0)
 			r = find_strays(&have, &stay, &strays);
 		if (r || !strays.n)

@@ -7,7 +7,8 @@
  *	  skuid gate			 accept
  *	  udp or tcp dport 53		 redirect to the resolver (IPv6: where
  *					 it listens on ::1, too)
- *	  IPv4, tcp, daddr . dport in @flows	redirect to the listener
+ *	  IPv4, tcp, daddr . dport in @points or @flows
+ *						redirect to the listener
  *	chain enter (prerouting, before other address translation)
  *	  IPv4, not by lo, tcp to an inbound port	redirect to its listener
  *	chain out (output, after address translation; policy drop)
@@ -125,10 +126,20 @@ static void write_dns(struct writer *w, const struct guard_spec *spec,
 	expr_redirect(&w->table->at, to);
 }
 
-static void write_nat(struct writer *w, const struct guard_spec *spec)
+static void write_flows(struct writer *w, const char *set, uint16_t to)
 {
 	static const char flows_of[16] = GUARD_FLOWS_OF;
 
+	writer_rule(w, CHAIN_NAT);
+	writer_ipv4(w);
+	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
+	expr_immediate(&w->table->at, flows_of, sizeof(flows_of), REG_KEY);
+	writer_lookup_flow(w, set);
+	expr_redirect(&w->table->at, to);
+}
+
+static void write_nat(struct writer *w, const struct guard_spec *spec)
+{
 	writer_rule(w, CHAIN_NAT);
 	by(w, spec, NFT_CMP_EQ);
 	writer_accept(w);
@@ -136,12 +147,8 @@ static void write_nat(struct writer *w, const struct guard_spec *spec)
 	write_dns(w, spec, IPPROTO_UDP, spec->dns_udp_port);
 	write_dns(w, spec, IPPROTO_TCP, spec->dns_tcp_port);
 
-	writer_rule(w, CHAIN_NAT);
-	writer_ipv4(w);
-	writer_meta(w, NFT_META_L4PROTO, NFT_CMP_EQ, IPPROTO_TCP);
-	expr_immediate(&w->table->at, flows_of, sizeof(flows_of), REG_KEY);
-	writer_lookup_flow(w, SET_FLOWS);
-	expr_redirect(&w->table->at, spec->transparent_port);
+	write_flows(w, SET_POINTS, spec->transparent_port);
+	write_flows(w, SET_FLOWS, spec->transparent_port);
 }
 
 static void write_enter(struct writer *w, const struct guard_spec *spec)

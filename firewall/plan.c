@@ -11,7 +11,7 @@
  *	  a fragment			 goto refuse
  *	  udp or tcp dport 53		 tproxy to the resolver
  *	  iifname . daddr . tcp dport in @doors	accept
- *	  iifname . daddr . tcp dport in @flows	tproxy to the listener
+ *	  the same in @points or @flows	tproxy to the listener
  *	  iifname . daddr in @published, tcp dport 57344-61439, no SYN alone
  *					 accept
  *	  goto refuse
@@ -58,7 +58,8 @@
 #define TCP_SYN	     0x02
 #define TCP_ACK	     0x10
 
-#define SET_FLOWS_ID 3
+#define SET_FLOWS_ID  3
+#define SET_POINTS_ID 5
 
 /* nft's numbers of types, six bits each, so that it can list our sets. */
 #define TYPE_IFNAME  41u
@@ -197,6 +198,9 @@ static void write_doors(struct writer *w, const struct ruleset_spec *spec)
 	tcp_in_set(w, SET_DOORS);
 	writer_accept(w);
 
+	tcp_in_set(w, SET_POINTS);
+	deliver(w, spec->transparent_port);
+
 	tcp_in_set(w, SET_FLOWS);
 	deliver(w, spec->transparent_port);
 
@@ -253,6 +257,7 @@ static void add_set(struct table *t, uint32_t id, const char *name, bool port,
 void plan_add_flows(struct table *t)
 {
 	add_set(t, SET_FLOWS_ID, SET_FLOWS, true, true);
+	add_set(t, SET_POINTS_ID, SET_POINTS, true, false);
 }
 
 static void add_chain(struct table *t, const char *name, uint32_t hook,

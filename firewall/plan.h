@@ -14,9 +14,13 @@
 
 struct table;
 
-#define SET_FLOWS "flows" /* ifname . address . port: to be proxied */
-#define SET_LINKS "links" /* ifname . address: who is behind it */
-#define SET_DOORS "doors" /* ifname . address . port: the explicit proxy */
+/* ifname . address . port: to be proxied. Nearly all are of one address and one
+ * port, as names have: these are points, and found in one step however many
+ * there are. Among intervals the kernel's work grows with their number. */
+#define SET_POINTS "points"
+#define SET_FLOWS  "flows" /* those that are intervals */
+#define SET_LINKS  "links" /* ifname . address: who is behind it */
+#define SET_DOORS  "doors" /* ifname . address . port: the explicit proxy */
 /* ifname . address: ours, from where we connect to what is published */
 #define SET_PUBLISHED "published"
 
@@ -33,7 +37,7 @@ extern const char *const plan_counter[PLAN_COUNTERS];
 /* 0 or -errno; table_free() @ret in both cases. */
 int plan_make(struct table *ret, const struct ruleset_spec *spec);
 
-/* The set of flows. */
+/* Both sets of flows. */
 void plan_add_flows(struct table *table);
 
 #endif

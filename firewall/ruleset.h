@@ -72,17 +72,16 @@ int ruleset_link_del(struct nft *nft, const struct ruleset_link *link,
 /* After @link->published was set. 0 or -errno. */
 int ruleset_link_publish(struct nft *nft, const struct ruleset_link *link);
 
-/* Lets TCP from @ifname to @dst, on @ports, reach the transparent listener; one
- * batch; what is there already is no error. For a @dst that is new, or has the
- * same: there must be nothing that @ports would contain. */
-int ruleset_flow_add(struct nft *nft, const char *ifname,
-		     const struct cidr *dst, const struct port_range *ports,
-		     size_t n);
-
 struct ruleset_flow {
 	struct cidr dst;
 	struct port_range ports;
 };
+
+/* Lets TCP from @ifname to @flow reach the transparent listener; one batch, all
+ * or none of it; what is there already is no error. For a .dst that is new, or
+ * has the same: there must be nothing that .ports would contain. */
+int ruleset_flow_add(struct nft *nft, const char *ifname,
+		     const struct ruleset_flow *flow, size_t n);
 
 /* In one batch: TCP from @ifname to @gone is let through no longer, but to
  * @want it is, also where they overlap; the rest stays as it is. What is absent

@@ -66,6 +66,7 @@ static int delete_some(struct nft *nft, const char *ifname)
 		{ SET_LINKS, ELEMENT_LINK_KEY, false },
 		{ SET_DOORS, ELEMENT_FLOW_KEY, false },
 		{ SET_FLOWS, ELEMENT_FLOW_KEY, true },
+		{ SET_POINTS, ELEMENT_FLOW_KEY, false },
 		{ SET_PUBLISHED, ELEMENT_LINK_KEY, false },
 	};
 	struct areas areas[ARRAY_SIZE(set)] = { 0 };

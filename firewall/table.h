@@ -22,7 +22,7 @@ struct nftnl_obj;
 struct nftnl_set;
 
 #define TABLE_CHAINS   20
-#define TABLE_SETS     4
+#define TABLE_SETS     5
 #define TABLE_COUNTERS 4
 #define TABLE_RULES    80
 

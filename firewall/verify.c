@@ -3,8 +3,8 @@
  * verify.c - reads back what the kernel holds, and compares it with the plan.
  *
  * The namespace is ours alone, so that any other table in it is a difference.
- * Of the three sets, `links` and `doors` are compared element by element;
- * `flows` changes with each name that is looked up and is left out.
+ * Of the sets, `links` and `doors` are compared element by element; `points`
+ * and `flows` change with each name that is looked up and are left out.
  */
 #include "firewall/ruleset.h"
 

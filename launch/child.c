@@ -29,6 +29,12 @@
  * check needs ptrace, which we forbid. */
 static const char asan_default[] = "ASAN_OPTIONS=detect_leaks=0";
 
+/* What a connection needs is allocated and freed as often as there are some:
+ * its buffers too are to come from the thread's own cache (glibc, mallopt(3)).
+ */
+static char malloc_tunables[] = "GLIBC_TUNABLES=glibc.malloc.tcache_max=4096:"
+				"glibc.malloc.tcache_count=64";
+
 static bool has_prefix(const char *s, const char *prefix)
 {
 	return strncmp(s, prefix, strlen(prefix)) == 0;
@@ -42,11 +48,12 @@ static void collect_env(char **env, char *asan, size_t asan_cap)
 	for (char **e = environ; e && *e; e++) {
 		if (has_prefix(*e, "ASAN_OPTIONS="))
 			snprintf(asan, asan_cap, "%s:detect_leaks=0", *e);
-		else if (n < ENV_MAX - 2 && (has_prefix(*e, "UBSAN_OPTIONS=") ||
+		else if (n < ENV_MAX - 3 && (has_prefix(*e, "UBSAN_OPTIONS=") ||
 					     has_prefix(*e, "SALLYPORT_")))
 			env[n++] = *e;
 	}
 	env[n++] = asan;
+	env[n++] = malloc_tunables;
 	env[n] = NULL;
 }
 

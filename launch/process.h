@@ -46,6 +46,7 @@ struct process_spec {
 	const struct resources *limits; /* or NULL; with the next. Both as long
 					   as the process */
 	const struct limits_groups *groups;
+	const char *known;	 /* launch/sockets_known.h, or NULL */
 	bool nest;		 /* it may make namespaces of its own */
 	bool host_files;	 /* no view of its own: see launch/view.h */
 	const char *resolv_conf; /* contents */

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #define SOCKETS_BUDGET 20000
 
@@ -20,9 +20,12 @@ struct sockets_search {
 	 * roots themselves. */
 	bool (*hidden)(const void *arg, const char *dir);
 	/* Nobody but this directory's owner can go through it, nor be let
-	 * through: don't look. */
-	bool (*closed)(const void *arg, const char *dir, int fd);
+	 * through: don't look. @fd: the directory, or -1: then only what is
+	 * certain by @st alone. */
+	bool (*closed)(const void *arg, const char *dir, int fd,
+		       const struct stat *st);
 	const void *arg;
+	const char *known; /* sockets_known.h; NULL: all is read */
 };
 
 /* A growing list of paths, each to be freed. */

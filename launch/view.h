@@ -82,8 +82,9 @@ struct view {
 int view_plan(struct view *view, const struct process_spec *spec, char *reterr,
 	      size_t cap);
 
-/* Leaves the process in an own mount namespace, if it can, in which
- * view->source is reachable. 0, or -errno and a sentence. */
+/* For a process in a mount namespace of its own, of which nothing comes back to
+ * another one: mounts there what can be, so that view->source is reachable. 0,
+ * or -errno and a sentence. */
 int view_place(struct view *view, char *reterr, size_t cap);
 
 /* Writes arguments up to NULL into view->out; errors stick to the stream. */

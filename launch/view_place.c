@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -31,11 +30,9 @@
 #define PLACE_HOME PLACE "/home"
 #define MASK_FLAGS (MS_NOSUID | MS_NODEV | MS_RDONLY)
 
-static int enter(void)
+static int make_place(void)
 {
-	if (unshare(CLONE_NEWNS) < 0 ||
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("none", PLACE, "tmpfs", MS_NOSUID | MS_NODEV,
+	if (mount("none", PLACE, "tmpfs", MS_NOSUID | MS_NODEV,
 		  "mode=0755,size=16m") < 0)
 		return -errno;
 	return 0;
@@ -181,21 +178,49 @@ static void place_masks(struct view *view)
 
 /* --- /dev ---------------------------------------------------------------- */
 
-static int place_device(const char *name)
+/* A node of its own, unlike a bind, is no mount, each of which is looked at
+ * many times. Only root may make one, and not in every container. */
+static bool make_node(const char *from, const char *at)
+{
+	struct stat st;
+
+	return stat(from, &st) == 0 && S_ISCHR(st.st_mode) &&
+	       mknod(at, st.st_mode, st.st_rdev) == 0 &&
+	       chmod(at, st.st_mode & 0777) == 0;
+}
+
+static int place_device(const char *name, bool as_root)
 {
 	char from[64], at[64];
 	AUTO_FD int fd = -1;
 
 	snprintf(from, sizeof(from), "/dev/%s", name);
 	snprintf(at, sizeof(at), PLACE_DEV "/%s", name);
+	if (as_root && make_node(from, at))
+		return 0;
 	fd = open(at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	if (fd < 0 || mount(from, at, NULL, MS_BIND, NULL) < 0)
 		return -errno;
 	return 0;
 }
 
+/* Everybody's. With nodes beside it, it is a file system of its own, in which
+ * there are none. */
+static int make_shm(bool as_root)
+{
+	static const char shm[] = PLACE_DEV "/shm";
+
+	if (mkdir(shm, 0755) < 0 ||
+	    (as_root &&
+	     mount("none", shm, "tmpfs", MS_NOSUID | MS_NODEV, NULL) < 0) ||
+	    /* The command's uid may not be ours. */
+	    chmod(shm, 01777) < 0)
+		return -errno;
+	return 0;
+}
+
 /* The same as bubblewrap's, without /dev/console. */
-static int make_dev(void)
+static int make_dev(bool as_root)
 {
 	static const char *const devices[] = { "null",	 "zero",    "full",
 					       "random", "urandom", "tty" };
@@ -207,13 +232,14 @@ static int make_dev(void)
 		{ "/proc/kcore", PLACE_DEV "/core" },
 		{ "pts/ptmx", PLACE_DEV "/ptmx" },
 	};
+	const unsigned long nodes = as_root ? 0 : MS_NODEV;
 
 	if (mkdir(PLACE_DEV, 0755) < 0 ||
-	    mount("none", PLACE_DEV, "tmpfs", MS_NOSUID | MS_NODEV,
-		  "mode=0755") < 0)
+	    mount("none", PLACE_DEV, "tmpfs", MS_NOSUID | nodes, "mode=0755") <
+		    0)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
-		int r = place_device(devices[i]);
+		int r = place_device(devices[i], as_root);
 
 		if (r < 0)
 			return r;
@@ -221,10 +247,7 @@ static int make_dev(void)
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
 		if (symlink(links[i][0], links[i][1]) < 0)
 			return -errno;
-	/* The command's uid may not be ours. */
-	if (mkdir(PLACE_DEV "/shm", 0755) < 0 ||
-	    chmod(PLACE_DEV "/shm", 01777) < 0 ||
-	    mkdir(PLACE_DEV "/pts", 0755) < 0 ||
+	if (make_shm(as_root) < 0 || mkdir(PLACE_DEV "/pts", 0755) < 0 ||
 	    mount("devpts", PLACE_DEV "/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 		  "newinstance,ptmxmode=0666,mode=620") < 0)
 		return -errno;
@@ -234,7 +257,7 @@ static int make_dev(void)
 static void place_dev(struct view *view)
 {
 	/* Where there is a terminal, /dev/console is it. */
-	if (isatty(STDOUT_FILENO) || make_dev() < 0)
+	if (isatty(STDOUT_FILENO) || make_dev(view->spec->as_root) < 0)
 		return;
 	view->dev = strdup(PLACE_DEV);
 }
@@ -267,7 +290,7 @@ static int attach(struct view_bind *bind, size_t number, int tree)
 	return 0;
 }
 
-/* What was judged, in the mount namespace that we are in by now. */
+/* What was judged, if it still has its name. */
 static int reopen(const struct view_bind *bind)
 {
 	AUTO_FD int fd = open(bind->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -379,7 +402,7 @@ static int place_binds(struct view *view)
 
 int view_place(struct view *view, char *reterr, size_t cap)
 {
-	int r = enter();
+	int r = make_place();
 
 	if (r == 0)
 		r = place_binds(view);

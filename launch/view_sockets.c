@@ -65,21 +65,20 @@ static bool is_hidden(const void *arg, const char *dir)
 
 /* Certain only for a uid that owns nothing: it has no other group, and can't
  * change a mode. In the working directory it stands for the owner. */
-static bool is_closed(const void *arg, const char *dir, int fd)
+static bool is_closed(const void *arg, const char *dir, int fd,
+		      const struct stat *st)
 {
 	const struct view *view = arg;
 	const struct process_spec *spec = view->spec;
-	struct stat st;
 
-	if (!spec->as_root || !spec->synthetic || is_shown(view, dir) ||
-	    holds_shown(view, dir))
-		return false;
-	if (fstat(fd, &st) < 0 || st.st_uid == spec->uid ||
-	    st.st_gid == spec->gid || st.st_mode & S_IXOTH)
+	if (!spec->as_root || !spec->synthetic || st->st_uid == spec->uid ||
+	    st->st_gid == spec->gid || st->st_mode & S_IXOTH ||
+	    is_shown(view, dir) || holds_shown(view, dir))
 		return false;
 	/* With an ACL these bits are the most that it gives to anybody. */
-	return !(st.st_mode & S_IXGRP) ||
-	       (fgetxattr(fd, "system.posix_acl_access", NULL, 0) < 0 &&
+	return !(st->st_mode & S_IXGRP) ||
+	       (fd >= 0 &&
+		fgetxattr(fd, "system.posix_acl_access", NULL, 0) < 0 &&
 		(errno == ENODATA || errno == EOPNOTSUPP));
 }
 
@@ -106,6 +105,7 @@ static int search(const struct view *view, struct sockets *ret)
 		.hidden = is_hidden,
 		.closed = is_closed,
 		.arg = view,
+		.known = view->spec->known,
 	};
 	int r;
 

@@ -37,4 +37,25 @@ static inline size_t children(pid_t pid, pid_t *ret)
 	return n;
 }
 
+/* A keeper is this program, executed again, and so are its children. Any other
+ * word is the tests that are to be run. */
+static inline bool is_role(int argc, char **argv)
+{
+	static const char *const roles[] = { "keeper", "gate", "ledger" };
+
+	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(roles); i++)
+		if (strcmp(argv[1], roles[i]) == 0)
+			return true;
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return false;
+}
+
+static inline int run_role(int argc, char **argv)
+{
+	if (*argv[1] == 'k')
+		return keeper_main(argc - 1, argv + 1);
+	return *argv[1] == 'g' ? gate_main(argc - 1, argv + 1) : ledger_main();
+}
+
 #endif

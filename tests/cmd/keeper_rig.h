@@ -132,7 +132,7 @@ static inline int dial(int ns, const struct ip *ip, uint16_t port)
 	if (connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0 &&
 	    errno != EINPROGRESS)
 		return -errno;
-	if (!serve_world(fd, POLLOUT, 5000))
+	if (!serve_world(fd, POLLOUT, WAIT_MS))
 		return -ETIMEDOUT;
 	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	return err ? -err : steal_fd(&fd);
@@ -147,7 +147,7 @@ static inline size_t echo(int fd, size_t len)
 	memset(buf, 1, sizeof(buf)); /* neither HTTP nor TLS */
 	if (send(fd, buf, len, MSG_NOSIGNAL) != (ssize_t)len)
 		return 0;
-	while (back < len && serve_world(fd, POLLIN, 3000)) {
+	while (back < len && serve_world(fd, POLLIN, WAIT_MS)) {
 		ssize_t n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 
 		if (n <= 0)
@@ -199,21 +199,32 @@ static inline void rig_start(struct rig *rig, const char *name)
 	snprintf(rig->start.key, sizeof(rig->start.key), "%s", rig_key);
 }
 
-/* Sends all that it takes; @ns -1: none yet. */
+/* Sends all that it takes; @ns -1: none yet. 0, or why it takes no more. */
+static inline int rig_offer(struct rig *rig, const char *yaml, int leases,
+			    int ns)
+{
+	AUTO_FD int bundle = bundle_of(yaml);
+	int sock = rig->keeper.sock;
+	int err = msg_send(sock, MSG_KEEP_START, &rig->start, bundle);
+
+	if (!err)
+		err = msg_send(sock, MSG_KEEP_LEASES, NULL, leases);
+	if (!err && ns >= 0)
+		err = msg_send(sock, MSG_KEEP_NETNS, NULL, ns);
+	return err ? err : msg_send(sock, MSG_KEEP_GO, NULL, -1);
+}
+
+static inline void rig_tell(struct rig *rig, const char *yaml, int leases,
+			    int ns)
+{
+	assert_int_equal(rig_offer(rig, yaml, leases, ns), 0);
+}
+
 static inline void rig_spawn(struct rig *rig, const char *yaml, int leases,
 			     int ns)
 {
-	AUTO_FD int bundle = bundle_of(yaml);
-	int sock;
-
 	assert_int_equal(child_spawn("keeper", false, &rig->keeper), 0);
-	sock = rig->keeper.sock;
-	assert_int_equal(msg_send(sock, MSG_KEEP_START, &rig->start, bundle),
-			 0);
-	assert_int_equal(msg_send(sock, MSG_KEEP_LEASES, NULL, leases), 0);
-	if (ns >= 0)
-		assert_int_equal(msg_send(sock, MSG_KEEP_NETNS, NULL, ns), 0);
-	assert_int_equal(msg_send(sock, MSG_KEEP_GO, NULL, -1), 0);
+	rig_tell(rig, yaml, leases, ns);
 }
 
 /* The next message, which is of @type; or the end (0). */

@@ -18,8 +18,7 @@
 #include "audit/record.h"
 #include "base/cleanup.h"
 #include "cmd/command.h"
-#include "policy/bundle.h"
-#include "policy/policy.h"
+#include "tests/cmd/policy_of.h"
 
 struct world {
 	char dir[64], log[80], out[80], err[80];
@@ -201,21 +200,6 @@ static inline struct learned learn_with(struct world *w,
 }
 
 #define LEARN(w, ...) learn_with(w, (const char *const[]){ __VA_ARGS__, NULL })
-
-static inline struct policy *policy_of(const char *yaml)
-{
-	struct bundle bundle = { 0 };
-	struct policy *policy = NULL;
-	struct policy_error error = { .text = "" };
-
-	assert_int_equal(
-		bundle_add(&bundle, BUNDLE_FILE, "learned", yaml, strlen(yaml)),
-		0);
-	if (policy_build(bundle.data, bundle.len, &policy, &error) < 0)
-		fail_msg("%s in:\n%s", error.text, yaml);
-	bundle_free(&bundle);
-	return policy;
-}
 
 /* By the policy that was learned; a host may be an address. */
 static inline bool allows(const struct learned *learned, const char *host,

@@ -26,6 +26,9 @@
 #include "base/cleanup.h"
 #include "cmd/options.h"
 
+/* For what only has to happen. */
+#define WAIT_MS 20000
+
 #define OK "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 static char dir[64], path[96];
 static pid_t server;
@@ -59,7 +62,7 @@ static void serve(serve_fn *fn, uid_t uid)
 	if (server == 0) {
 		int fd, peer;
 
-		alarm(30);
+		alarm(60);
 		if (uid && (chown(dir, uid, uid) || setresuid(uid, uid, uid)))
 			_exit(1);
 		fd = listen_at(path);
@@ -223,7 +226,7 @@ static void test_request(void **state)
 
 	(void)state;
 	serve(echo, 0);
-	assert_int_equal(ask(&reply, 5000), 0);
+	assert_int_equal(ask(&reply, WAIT_MS), 0);
 	assert_int_equal(reply.status, 200);
 	assert_string_equal(reply.body,
 			    "GET /v1/version HTTP/1.1\r\n"
@@ -244,7 +247,7 @@ static void test_body(void **state)
 						.path = "/v1/x",
 						.body = "{\"b\":1}",
 						.len = 7,
-						.timeout_ms = 5000 };
+						.timeout_ms = WAIT_MS };
 
 	(void)state;
 	serve(echo, 0);
@@ -261,7 +264,7 @@ static void test_pieces(void **state)
 
 	(void)state;
 	serve(byte_by_byte, 0);
-	assert_int_equal(ask(&reply, 5000), 0);
+	assert_int_equal(ask(&reply, WAIT_MS), 0);
 	assert_string_equal(reply.body, "{\"a\":1}");
 	client_reply_free(&reply);
 }
@@ -300,7 +303,7 @@ static void test_cut_off(void **state)
 
 	(void)state;
 	serve(cut_off, 0);
-	assert_int_equal(ask(&reply, 5000), -EPIPE);
+	assert_int_equal(ask(&reply, WAIT_MS), -EPIPE);
 	assert_string_equal(why, "the connection ended before the answer did");
 }
 
@@ -313,7 +316,7 @@ static void test_early_answer(void **state)
 					  .path = "/v1/sandboxes",
 					  .body = body,
 					  .len = len,
-					  .timeout_ms = 5000 };
+					  .timeout_ms = WAIT_MS };
 	struct client_reply reply = { 0 };
 
 	(void)state;
@@ -331,7 +334,7 @@ static void test_nonsense(void **state)
 
 	(void)state;
 	serve(nonsense, 0);
-	assert_int_equal(ask(&reply, 5000), -EBADMSG);
+	assert_int_equal(ask(&reply, WAIT_MS), -EBADMSG);
 	assert_true(*why);
 }
 
@@ -352,11 +355,11 @@ static void test_nobody(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(ask(&reply, 1000), -ENOENT);
+	assert_int_equal(ask(&reply, WAIT_MS), -ENOENT);
 	fd = listen_at(path);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(ask(&reply, 1000), -ECONNREFUSED);
+	assert_int_equal(ask(&reply, WAIT_MS), -ECONNREFUSED);
 	memset(longer, 'x', sizeof(longer));
 	longer[sizeof(longer) - 1] = '\0';
 	assert_int_equal(
@@ -376,7 +379,7 @@ static void test_stranger(void **state)
 	(void)state;
 	assert_int_equal(geteuid(), 0); /* only root can be two users */
 	serve(echo, 65534);
-	assert_int_equal(ask(&reply, 1000), -EACCES);
+	assert_int_equal(ask(&reply, WAIT_MS), -EACCES);
 	assert_string_equal(why, "user 65534 answers there, not root");
 }
 

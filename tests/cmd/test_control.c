@@ -98,7 +98,7 @@ static int ask(void)
 {
 	char reply[CONTROL_REPLY_MAX];
 
-	return control_ask(dir, "reload\nkey value\n", 5000, reply) ||
+	return control_ask(dir, "reload\nkey value\n", 20000, reply) ||
 	       strcmp(reply, "ok\nsaid reload\nkey value\n\n") != 0;
 }
 
@@ -205,7 +205,7 @@ static int somebody_else(void)
 
 	if (setresgid(34, 34, 34) < 0 || setresuid(34, 34, 34) < 0)
 		return 77;
-	return control_ask(dir, "status", 5000, reply) == -EACCES ? 0 : 1;
+	return control_ask(dir, "status", 20000, reply) == -EACCES ? 0 : 1;
 }
 
 /* With a descriptor that somebody let them have, the mode is of no use. */

@@ -50,6 +50,7 @@ static void test_usual(void **state)
 	assert_int_equal(parse("version: 1\n", &config, &why), 0);
 	assert_int_equal(config->max_sandboxes, 1000);
 	assert_int_equal(config->max_sandboxes_per_user, 64);
+	assert_int_equal(config->spare_per_user, 0);
 	assert_int_equal(config->wall_clock_s, 0);
 	assert_int_equal(config->policy_bytes_per_user, 256000000);
 	assert_false(config->docker);
@@ -83,7 +84,7 @@ static void test_all(void **state)
 		 "version: 1\npolicies: { agent: %s }\ndefault_policy: agent\n"
 		 "ceiling: %s\nlimits:\n  max_sandboxes: 7\n"
 		 "  max_sandboxes_per_user: 2\n  wall_clock: 2h\n"
-		 "  policy_bytes_per_user: 3 MiB\n"
+		 "  policy_bytes_per_user: 3 MiB\n  spare_per_user: 16\n"
 		 "docker: { enabled: true, socket: /run/x.sock, dns: tables }\n"
 		 "group: users\n",
 		 policy, ceiling);
@@ -97,6 +98,7 @@ static void test_all(void **state)
 	assert_int_equal(config->max_sandboxes_per_user, 2);
 	assert_int_equal(config->wall_clock_s, 7200);
 	assert_int_equal(config->policy_bytes_per_user, 3 << 20);
+	assert_int_equal(config->spare_per_user, 16);
 	assert_true(config->docker);
 	assert_string_equal(config->docker_socket, "/run/x.sock");
 	assert_string_equal(config->docker_dns, "tables");
@@ -123,6 +125,8 @@ static void test_wrong(void **state)
 		  "d.yaml:2:26: 'max_sandboxes' is a whole number" },
 		{ "version: 1\nlimits: { max_sandboxes: 10001 }\n",
 		  "d.yaml:2:26: 'max_sandboxes'" },
+		{ "version: 1\nlimits: { spare_per_user: 17 }\n",
+		  "d.yaml:2:27: 'spare_per_user' is a whole number" },
 		{ "version: 1\nlimits: { wall_clock: [] }\n",
 		  "d.yaml:2:23: bad wall_clock" },
 		{ "version: 1\nlimits: { wall_clock: 1y }\n",

@@ -23,6 +23,13 @@
 #define FAMILIES_MAX 64
 
 static struct daemon_sandbox *first;
+static size_t spares;
+
+size_t daemon_spares_ready(const struct daemon *daemon)
+{
+	(void)daemon;
+	return spares;
+}
 
 struct daemon_sandbox *daemon_first(struct daemon *daemon)
 {
@@ -300,11 +307,13 @@ static void sums(void **state)
 
 	first = &one;
 	one.next = &two;
+	spares = 3;
 	read_both(om, plain);
 	assert_sums(om);
 	assert_sample(om, "sallyport_sandboxes{state=\"starting\"}", 0);
 	assert_sample(om, "sallyport_sandboxes{state=\"ready\"}", 1);
 	assert_sample(om, "sallyport_sandboxes{state=\"failed\"}", 1);
+	assert_sample(om, "sallyport_spare_sandboxes", 3);
 	assert_sample(om, "sallyport_boundary_held{held=\"held\"}", 1);
 	assert_sample(om, "sallyport_boundary_held{held=\"restored\"}", 1);
 	assert_sample(om, "sallyport_boundary_held{held=\"broken\"}", 0);

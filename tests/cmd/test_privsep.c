@@ -23,6 +23,9 @@ static const struct {
 	size_t len;
 	bool fd;
 } types[] = {
+	{ MSG_KEEP_PREPARE, 0, true },
+	{ MSG_KEEP_PREPARED, 0, false },
+	{ MSG_LEDGER_ISOLATE, sizeof(struct msg_isolate), false },
 	{ MSG_LEDGER_START, sizeof(struct msg_ledger_start), true },
 	{ MSG_LEDGER_FILE, sizeof(struct msg_ledger_file), true },
 	{ MSG_LEDGER_EARLIER, sizeof(struct msg_ledger_earlier), false },

@@ -70,7 +70,7 @@ def upstream(sock):
 def ask(host, port):
     """(rcode, last four bytes) of the answer to a question for @host's A."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.settimeout(5)
+        sock.settimeout(30)
         sock.connect(("127.0.0.1", port))
         sock.send(struct.pack("!6H", 7, 0x0100, 1, 0, 0, 0) + name(host) +
                   b"\0\1\0\1")

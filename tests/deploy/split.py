@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+import split_spare
 
 BINARY, UNITS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 # A sanitized program can't be traced, and its calls are not those that ship.
@@ -161,7 +162,7 @@ class Machine:
             pass_fds=[self.asked.fileno()],
             env={**os.environ, "SALLYPORT_BUILDER": self.path},
             stdin=subprocess.DEVNULL)
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while self.call("status", "--json").returncode:
             if time.monotonic() > end or self.daemon.poll() is not None:
                 sys.exit("FAILED the daemon does not come up")
@@ -229,13 +230,12 @@ def find(machine, word):
 
 def sandbox(machine, who, name):
     """Made, seen from outside, used, and gone."""
-    ids = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    ids = {}
     if who == "user":
         home = tempfile.mkdtemp(dir=machine.top)
         os.chown(home, NOBODY, NOBODY)
-        ids["env"] = {"PATH": os.environ["PATH"], "HOME": home}
-    else:
-        ids = {}
+        ids = {"user": NOBODY, "group": NOBODY, "extra_groups": [],
+               "env": {"PATH": os.environ["PATH"], "HOME": home}}
     policy = os.path.join(machine.top, "etc/policy.yaml")
     with open(policy, "w") as out:
         out.write(POLICY)
@@ -272,7 +272,7 @@ def life(machine):
         pid in descendants(builder) for pid in keepers), keepers)
     machine.kill()
     machine.builders.pop(0).wait(60)
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while time.monotonic() < end and not all(map(is_over, keepers)):
         time.sleep(0.05)
     check("a killed daemon takes its builder and keepers along", all(
@@ -378,7 +378,7 @@ def nonsense(machine):
           bytes(4))
     for what, data, fds in (
             ("short", whole[:-1], ()), ("long", whole + b"x", ()),
-            ("unknown", request(6, b"a"), ()), ("no name", request(1), ()),
+            ("unknown", request(9, b"a"), ()), ("no name", request(1), ()),
             ("a path", request(1, b"../state/a"), ()),
             ("a dot", request(3, b".."), ()),
             ("no end", request(1, b"a" * 64), ()),
@@ -429,7 +429,6 @@ def main():
     for folder in "/etc/sallyport", "/var/log/sallyport":
         os.makedirs(folder, exist_ok=True)
     top = tempfile.mkdtemp(prefix="sallyport-split-")
-    os.chmod(top, 0o755)
     for line in ("ip link set lo up", "mount --make-rshared /",
                  "mount -t tmpfs -o mode=755 tmpfs /etc/sallyport",
                  "mount -t tmpfs -o mode=700 tmpfs /var/log/sallyport",
@@ -439,6 +438,7 @@ def main():
     machine = Machine(top)
     life(machine)
     nonsense(machine)
+    split_spare.spares(machine, check, find, sandbox, request, say)
     if TRACED:
         filters(machine)
     else:

@@ -199,6 +199,17 @@ void lab_output(int ns_fd, char *const argv[], char *ret, size_t cap)
 	ret[n] = '\0';
 }
 
+int lab_add_flow(struct nft *nft, const char *ifname, const struct cidr *dst,
+		 const struct port_range *ports, size_t n)
+{
+	struct ruleset_flow flow[8];
+
+	assert_true(n <= ARRAY_SIZE(flow));
+	for (size_t i = 0; i < n; i++)
+		flow[i] = (struct ruleset_flow){ *dst, ports[i] };
+	return ruleset_flow_add(nft, ifname, flow, n);
+}
+
 void lab_flow(struct lab *lab, const char *ifname, const char *text,
 	      uint16_t port)
 {
@@ -206,5 +217,5 @@ void lab_flow(struct lab *lab, const char *ifname, const char *text,
 	struct cidr c = { .bits = 32 };
 
 	assert_true(ip_parse(text, &c.ip));
-	assert_int_equal(ruleset_flow_add(lab->nft, ifname, &c, &ports, 1), 0);
+	assert_int_equal(lab_add_flow(lab->nft, ifname, &c, &ports, 1), 0);
 }

@@ -37,6 +37,10 @@ int lab_nft(struct lab *lab, const char *command);
 /* The output of a program inside @ns_fd, at most @cap - 1 bytes. */
 void lab_output(int ns_fd, char *const argv[], char *ret, size_t cap);
 
+/* ruleset_flow_add() of one address, at most 8 ranges of ports. */
+int lab_add_flow(struct nft *nft, const char *ifname, const struct cidr *dst,
+		 const struct port_range *ports, size_t n);
+
 /* ruleset_flow_add() for one port of one address, asserted. */
 void lab_flow(struct lab *lab, const char *ifname, const char *address,
 	      uint16_t port);

@@ -56,6 +56,31 @@ static inline struct ruleset_counters counters(struct lab *lab)
 	return c;
 }
 
+/* As far as the kernel has come with what was sent, but until @want of them are
+ * counted at most 10 s: it may go on with a packet after sendto(2). */
+static inline uint64_t counted(struct lab *lab, size_t field, uint64_t want)
+{
+	struct ruleset_counters c = counters(lab);
+	uint64_t n;
+
+	memcpy(&n, (char *)&c + field, sizeof(n));
+	for (int i = 0; i < 10000 && n < want; i++) {
+		usleep(1000);
+		c = counters(lab);
+		memcpy(&n, (char *)&c + field, sizeof(n));
+	}
+	return n;
+}
+#define COUNTED(lab, what, want) \
+	counted(lab, offsetof(struct ruleset_counters, what), want)
+
+static inline bool readable(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
 /* What the log of dropped packets said. */
 struct seen {
 	struct nflog_packet last;
@@ -76,16 +101,11 @@ static inline struct seen read_log(struct lab *lab)
 	uint8_t buf[16384] __attribute__((aligned(8)));
 	ssize_t n;
 
+	/* A packet is counted first. */
+	(void)readable(lab->nflog, 10000);
 	while ((n = recv(lab->nflog, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
 		assert_int_equal(nflog_parse(buf, (size_t)n, see, &seen), 0);
 	return seen;
-}
-
-static inline bool readable(int fd, int ms)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return poll(&p, 1, ms) == 1;
 }
 
 /* One attempt from inside: how it ends, and within which time. */
@@ -155,7 +175,7 @@ static inline void assert_accepted(struct lab *lab, int listener,
 	char text[IP_TEXT_MAX];
 	uint32_t index, wanted;
 
-	assert_true(readable(listener, 1000));
+	assert_true(readable(listener, 10000));
 	AUTO_FD int fd = accept(listener, NULL, NULL);
 	assert_true(fd >= 0);
 	assert_int_equal(getsockname(fd, &sa.sa, &len), 0);

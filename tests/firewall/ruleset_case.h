@@ -53,17 +53,21 @@ static inline void assert_verified(struct lab *lab)
 		fail_msg("%d: %s", r, text);
 }
 
-/* The elements of `flows`, as nft lists them. */
-static inline bool has_flow(struct lab *lab, const char *wanted)
+static inline bool set_has(struct lab *lab, char *set, const char *wanted)
 {
-	char *argv[] = { "nft",	      "list",  "set", "inet",
-			 "sallyport", "flows", NULL };
+	char *argv[] = { "nft", "list", "set", "inet", "sallyport", set, NULL };
 	char text[4096];
 
 	lab_output(lab->gateway.fd, argv, text, sizeof(text));
 	if (strlen(wanted) == 0)
 		return strstr(text, "elements") != NULL;
 	return strstr(text, wanted) != NULL;
+}
+
+/* The elements of `points` and `flows`, as nft lists them. */
+static inline bool has_flow(struct lab *lab, const char *wanted)
+{
+	return set_has(lab, "points", wanted) || set_has(lab, "flows", wanted);
 }
 
 #endif

@@ -200,14 +200,14 @@ static void test_others(void **state)
 /* What names have opened stays, when an interface comes or goes. */
 static void test_another_interface(void **state)
 {
-	const struct port_range port = { 443, 443 };
-	const struct cidr lease = { .ip = ip_v4(0xc6120001), .bits = 32 };
+	const struct ruleset_flow lease = {
+		{ .ip = ip_v4(0xc6120001), .bits = 32 }, { 443, 443 }
+	};
 	char digest[65], again[65];
 
 	(void)state;
 	assert_int_equal(guard_install(nft, &spec), 0);
-	assert_int_equal(
-		ruleset_flow_add(nft, GUARD_FLOWS_OF, &lease, &port, 1), 0);
+	assert_int_equal(ruleset_flow_add(nft, GUARD_FLOWS_OF, &lease, 1), 0);
 	assert_int_equal(verify(digest), 0);
 	sh("ip link add c0 type veth peer name d0");
 	assert_int_equal(guard_find_devices(&spec), 0);
@@ -216,7 +216,7 @@ static void test_another_interface(void **state)
 	assert_int_equal(guard_install_devices(nft, &spec), 0);
 	assert_int_equal(verify(again), 0);
 	assert_string_equal(digest, again);
-	sh("nft list set inet sallyport_guard flows | grep -q 198.18.0.1");
+	sh("nft list set inet sallyport_guard points | grep -q 198.18.0.1");
 	sh("ip link del c0");
 	assert_int_equal(guard_find_devices(&spec), 0);
 	assert_int_equal(guard_install_devices(nft, &spec), 0);

@@ -19,6 +19,8 @@ static void test_listing(void **state)
 		"udp dport 53 tproxy ip to :53 meta mark set 0x00000001 accept",
 		"tcp dport 53 tproxy ip to :53 meta mark set 0x00000001 accept",
 		"iifname . ip daddr . tcp dport @doors accept",
+		"iifname . ip daddr . tcp dport @points tproxy ip to :4000 "
+		"meta mark set 0x00000001 accept",
 		"iifname . ip daddr . tcp dport @flows tproxy ip to :4000 "
 		"meta mark set 0x00000001 accept",
 		"iifname . ip daddr @published tcp dport & 61440 == 57344 "
@@ -193,7 +195,7 @@ static void test_every_rule_counts(void **state)
 					 0);
 		assert_verified(lab);
 	}
-	assert_int_equal(deleted, 19);
+	assert_int_equal(deleted, 20);
 }
 
 /* A spec that differs in any number differs in the rules. */
@@ -219,6 +221,34 @@ static void test_spec(void **state)
 	assert_verified(lab);
 }
 
+/* What has one address and one port is found in one step; it is one thing with
+ * what has more. */
+static void test_points(void **state)
+{
+	struct ruleset_flow wide = { { .bits = 32 }, { 443, 445 } };
+	struct lab *lab = *state;
+
+	assert_true(ip_parse("198.18.0.7", &wide.dst.ip));
+	lab_flow(lab, "spA", "198.18.0.7", 443);
+	lab_flow(lab, "spB", "198.18.0.7", 444);
+	assert_true(set_has(lab, "points", "\"spA\" . 198.18.0.7 . 443"));
+	assert_false(set_has(lab, "flows", ""));
+	assert_int_equal(
+		ruleset_flow_replace(lab->nft, "spA", NULL, 0, &wide, 1), 0);
+	assert_true(set_has(lab, "points", "\"spA\" . 198.18.0.7 . 443"));
+	assert_true(set_has(lab, "flows", "\"spA\" . 198.18.0.7 . 444-445"));
+	wide.ports.first = wide.ports.last = 444;
+	assert_int_equal(
+		ruleset_flow_replace(lab->nft, "spA", &wide, 1, NULL, 0), 0);
+	assert_true(set_has(lab, "points", "\"spA\" . 198.18.0.7 . 445"));
+	assert_false(set_has(lab, "flows", ""));
+	assert_int_equal(ruleset_flow_sweep(lab->nft, "spA", NULL, 0), 0);
+	assert_false(set_has(lab, "points", "\"spA\""));
+	assert_int_equal(ruleset_link_del(lab->nft, &lab->link[1], LAB_PROXY),
+			 0);
+	assert_false(set_has(lab, "points", ""));
+}
+
 static void test_flows(void **state)
 {
 	const struct port_range some[] = { { 80, 80 },
@@ -234,32 +264,30 @@ static void test_flows(void **state)
 	assert_true(cidr_parse("2001:db8::/32", &six));
 	/* Twice the same, then overlapping in ports and in addresses. */
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(
-			ruleset_flow_add(lab->nft, "spA", &net, some, 3), 0);
+		assert_int_equal(lab_add_flow(lab->nft, "spA", &net, some, 3),
+				 0);
 	assert_true(has_flow(lab, "198.51.100.0/24 . 8000-8999"));
-	assert_int_equal(ruleset_flow_add(lab->nft, "spA", &net, wide, 2), 0);
+	assert_int_equal(lab_add_flow(lab->nft, "spA", &net, wide, 2), 0);
 	assert_true(has_flow(lab, "198.51.100.0/24 . 444"));
 	assert_true(has_flow(lab, "198.51.100.0/24 . 7000-7999"));
 	assert_true(has_flow(lab, "198.51.100.0/24 . 9000-9500"));
-	assert_int_equal(ruleset_flow_add(lab->nft, "spA", &half, wide, 2), 0);
+	assert_int_equal(lab_add_flow(lab->nft, "spA", &half, wide, 2), 0);
 	/* The same for another interface is its own. */
-	assert_int_equal(ruleset_flow_add(lab->nft, "spB", &half, some, 1), 0);
-	assert_int_equal(ruleset_flow_add(lab->nft, "spB", &net, some, 1), 0);
+	assert_int_equal(lab_add_flow(lab->nft, "spB", &half, some, 1), 0);
+	assert_int_equal(lab_add_flow(lab->nft, "spB", &net, some, 1), 0);
 	assert_true(has_flow(lab, "\"spB\" . 198.51.100.128/25 . 80"));
 	assert_true(has_flow(lab, "\"spB\" . 198.51.100.0/25 . 80") ||
 		    has_flow(lab, "\"spB\" . 198.51.100.0/24 . 80"));
 	/* What is no flow changes nothing. */
-	assert_int_equal(ruleset_flow_add(lab->nft, "spA", &net, &bad[0], 1),
+	assert_int_equal(lab_add_flow(lab->nft, "spA", &net, &bad[0], 1),
 			 -EINVAL);
-	assert_int_equal(ruleset_flow_add(lab->nft, "spA", &net, &bad[1], 1),
+	assert_int_equal(lab_add_flow(lab->nft, "spA", &net, &bad[1], 1),
 			 -EINVAL);
-	assert_int_equal(ruleset_flow_add(lab->nft, "", &net, some, 1),
-			 -EINVAL);
+	assert_int_equal(lab_add_flow(lab->nft, "", &net, some, 1), -EINVAL);
 	assert_int_equal(
-		ruleset_flow_add(lab->nft, "0123456789abcdef", &net, some, 1),
+		lab_add_flow(lab->nft, "0123456789abcdef", &net, some, 1),
 		-EINVAL);
-	assert_int_equal(ruleset_flow_add(lab->nft, "spA", &six, some, 1),
-			 -EINVAL);
+	assert_int_equal(lab_add_flow(lab->nft, "spA", &six, some, 1), -EINVAL);
 	assert_verified(lab);
 }
 
@@ -275,6 +303,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_every_rule_counts, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_spec, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_points, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flows, setup, teardown),
 	};
 

@@ -87,6 +87,9 @@ static void test_replace(void **state)
 		assert_int_equal(element_list(lab->nft, "flows",
 					      ELEMENT_FLOW_KEY, paint, &found),
 				 0);
+		assert_int_equal(element_list(lab->nft, "points",
+					      ELEMENT_FLOW_KEY, paint, &found),
+				 0);
 		assert_memory_equal(found.on, meant.on, sizeof(meant.on));
 	}
 	assert_true(has_flow(lab, "\"spB\" . 198.51.100.3 . 5"));
@@ -162,8 +165,8 @@ static void test_link_del(void **state)
 	/* More than one message, and one batch of deletions, can hold. */
 	for (uint32_t i = 0; i < 1100; i++) {
 		c.ip = ip_v4(0xc6120000 + i);
-		assert_int_equal(
-			ruleset_flow_add(lab->nft, "spA", &c, &ports, 1), 0);
+		assert_int_equal(lab_add_flow(lab->nft, "spA", &c, &ports, 1),
+				 0);
 	}
 	lab_flow(lab, "spB", "198.18.0.77", 443);
 	assert_int_equal(ruleset_link_del(lab->nft, &lab->link[0], LAB_PROXY),

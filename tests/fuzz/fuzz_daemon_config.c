@@ -45,6 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	must(config->policies <= DAEMON_POLICIES_MAX);
 	must(config->max_sandboxes <= DAEMON_SANDBOXES_MAX);
+	must(config->spare_per_user <= DAEMON_SPARE_MAX);
 	must(memchr(config->group, '\0', sizeof(config->group)));
 	must(!*config->default_policy ||
 	     daemon_config_policy(config, config->default_policy));

@@ -173,7 +173,7 @@ static void check_death(enum actor who, bool nested)
 	assert_int_equal(out.status, 1000 + SIGKILL);
 	assert_true(pid > 1);
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	for (int i = 0; i < 300 && lstat(path, &st) == 0 &&
+	for (int i = 0; i < 3000 && lstat(path, &st) == 0 &&
 			readlink(path, (char[8]){ 0 }, 8) > 0;
 	     i++)
 		poll(NULL, 0, 10);

@@ -130,9 +130,10 @@ static void test_signals(void **state)
 	(void)state;
 	BOTH(who)
 	{
-		order = SH("trap 'echo got it; exit 9' TERM; echo up; "
+		order = SH("trap 'echo got it; exit 9' TERM; : >up; "
 			   "while :; do sleep 0.05; done");
 		order.how = TERMINATE;
+		order.says_up = true;
 		expect(run(who, order), 9, "got it");
 		order = SH("sleep 50");
 		order.how = TERMINATE;

@@ -37,6 +37,40 @@ static void test_files(void **state)
 	}
 }
 
+/* The usual devices, not to be changed; and none where it can write. */
+static void test_devices(void **state)
+{
+	static const char script[] =
+		"cd /dev; stat -c '%n %F %a %t:%T' null zero full random "
+		"urandom tty; echo x > null && head -c 9 zero urandom | wc -c;"
+		"echo x > full || echo is-full;"
+		"for f in x shm/../x; do touch $f && echo BAD $f; done;"
+		"rm -f null && echo BAD rm; chmod 600 null && echo BAD chmod;"
+		"mv null gone && echo BAD mv; mknod shm/n c 1 3 && echo BAD n;"
+		"ln -P null shm/n && cat shm/n && echo BAD ln;"
+		"awk '$5 == \"/dev\" || $5 == \"/dev/shm\" { o = $6 }"
+		" END { print \"shm \" o }' /proc/self/mountinfo";
+	static const char all[] = "null character special file 666 1:3\n"
+				  "zero character special file 666 1:5\n"
+				  "full character special file 666 1:7\n"
+				  "random character special file 666 1:8\n"
+				  "urandom character special file 666 1:9\n"
+				  "tty character special file 666 5:0\n";
+
+	(void)state;
+	BOTH(who)
+	{
+		struct outcome out = run(who, SH(script));
+
+		expect(out, 0, all);
+		expect(out, 0, "is-full");
+		expect(out, 0, "shm rw,nosuid,nodev,");
+		/* Without root its /dev is its own, as its /tmp is. */
+		if (who == ROOT)
+			assert_null(strstr(out.text, "BAD"));
+	}
+}
+
 /* What it made belongs, outside, to the owner of the directory. */
 static void test_files_outside(void **state)
 {
@@ -171,6 +205,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_files_outside),
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_hidden_above),

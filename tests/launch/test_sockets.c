@@ -109,14 +109,15 @@ static bool is_off(const void *arg, const char *dir)
 	return strcmp(strrchr(dir, '/'), "/off") == 0;
 }
 
-static bool is_shut(const void *arg, const char *dir, int fd)
+static bool is_shut(const void *arg, const char *dir, int fd,
+		    const struct stat *st)
 {
-	struct stat st;
+	struct stat now;
 
 	(void)arg;
-	(void)dir;
-	assert_int_equal(fstat(fd, &st), 0);
-	return (st.st_mode & 07777) == 0700 && strstr(dir, "shut");
+	assert_int_equal(fd < 0 ? lstat(dir, &now) : fstat(fd, &now), 0);
+	assert_int_equal(now.st_ino, st->st_ino);
+	return (st->st_mode & 07777) == 0700 && strstr(dir, "shut");
 }
 
 static void test_walk(void **state)
