@@ -26,7 +26,7 @@ def bound(s):
         except OSError: continue
         return s
 def dial(where):
-    s = bound(socket.socket()); s.settimeout(5); s.connect(where)
+    s = bound(socket.socket()); s.settimeout(30); s.connect(where)
     return s
 def tls(s, name):
     return context.wrap_socket(s, server_hostname=name)
@@ -56,7 +56,7 @@ def where(name, port):
 def direct(name, port):
     return dial(where(name, port))
 def question(name):
-    s = bound(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)); s.settimeout(5); s.connect(DNS)
+    s = bound(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)); s.settimeout(30); s.connect(DNS)
     s.send(struct.pack(">6H", 7, 0x100, 1, 0, 0, 0) + b"".join(
         bytes([len(l)]) + l.encode() for l in name.split(".")) + b"\0\0\1\0\1")
     d = s.recv(512)
@@ -205,7 +205,7 @@ def sandbox(case, text):
         yield session
     finally:
         process.stdin.close()
-        process.wait(20)
+        process.wait(60)
         process.stdout.close()
         process.stderr.close()
 

@@ -70,6 +70,13 @@ class Daemon:
             time.sleep(0.02)
         raise AssertionError("the daemon: " + self.err())
 
+    def wait_gone(self, pids, seconds=30):
+        """None of its processes is there any more; it may be gone, too."""
+        end = time.monotonic() + seconds
+        while any(os.path.exists(f"/proc/{p}") for p in pids):
+            check(time.monotonic() < end, self.err())
+            time.sleep(0.02)
+
     def err(self):
         with open(self.err_path) as f:
             return f.read()
@@ -142,7 +149,7 @@ def user(uid=USER):
         os.setgroups(groups)
 
 
-def inside(s, *argv, timeout=30):
+def inside(s, *argv, timeout=90):
     """Runs a command in a sandbox's namespace as its owner could."""
     into = ["nsenter", "--net=" + s["netns"]]
     # What a resolver of the machine would be asked.
@@ -152,13 +159,13 @@ def inside(s, *argv, timeout=30):
 
 def fetch(s, host, proxy=True):
     via = ["-x", f"http://{s['gateway']}:{s['proxy_port']}"] if proxy else []
-    run = inside(s, "curl", "-s", "-m", "10", *via, f"http://{host}/index.html")
+    run = inside(s, "curl", "-s", "-m", "20", *via, f"http://{host}/index.html")
     return "hello from the lab" in run.stdout
 
 
 def resolve(s, host):
     """The address that @host has in there."""
-    run = inside(s, "dig", "+short", "+time=3", "+tries=1", "@" + s["gateway"],
+    run = inside(s, "dig", "+short", "+time=15", "+tries=1", "@" + s["gateway"],
                  host)
     # dig writes its complaints to the same place, as comments.
     return "".join(line for line in run.stdout.splitlines()
@@ -170,7 +177,7 @@ def reaches(s, host):
     address = resolve(s, host)
     if not address.startswith("198.18."):
         return False
-    run = inside(s, "curl", "-s", "-m", "10", "-H", f"Host: {host}",
+    run = inside(s, "curl", "-s", "-m", "20", "-H", f"Host: {host}",
                  f"http://{address}/index.html")
     return "hello from the lab" in run.stdout
 
@@ -192,6 +199,14 @@ def left(d):
 
 
 # --- what does not move -----------------------------------------------------
+
+
+def open_files(pid):
+    """What it has open; some of that, or all, may be closed meanwhile."""
+    with contextlib.suppress(OSError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                yield os.readlink(f"/proc/{pid}/fd/{fd}")
 
 
 def keepers(d):

@@ -149,6 +149,11 @@ class Guard:
     def records(self):
         return so_far(self.log)
 
+    def denied(self):
+        """Why it was refused what it was refused so far."""
+        return {r.get("status_code") for r in self.records()
+                if r.get("action_id") == 2}
+
     def verified(self, held="held"):
         """The receipt, after the end."""
         r = subprocess.run([self.case.binary, "verify", "--json", self.log],
@@ -229,12 +234,16 @@ class Rootless:
     def __exit__(self, *_):
         os.kill(self.pid, 9)
         self.top.wait()
+        # The kernel takes it away with the other end, in a while.
+        end = time.monotonic() + 60
+        while os.path.exists("/sys/class/net/c0") and time.monotonic() < end:
+            time.sleep(0.02)
         nft("delete", "table", "ip", "engine")
         with open("/proc/sys/net/ipv4/ip_forward", "w") as f:
             f.write("0")
 
 
-def run(case, *argv, uid=USER, timeout=30):
+def run(case, *argv, uid=USER, timeout=60):
     return subprocess.run([*user(uid), *argv], text=True, capture_output=True,
                           timeout=timeout, stdin=subprocess.DEVNULL,
                           env=case.env(), cwd="/")
@@ -249,8 +258,15 @@ def attempt(case, kind, host, port, *more, uid=USER):
     return " ".join(word), float(seconds)
 
 
+def refused(case, *what, uid=USER):
+    """At once. How?"""
+    word, took = attempt(case, *what, uid=uid)
+    assert word.startswith("refused") and took < 1, (uid, *what, word, took)
+    return word
+
+
 def fetch(case, url, *more, uid=USER):
-    return run(case, "curl", "-sS", "-m", "8", *more, url, uid=uid)
+    return run(case, "curl", "-sS", "-m", "20", *more, url, uid=uid)
 
 
 def nft(*argv):
@@ -261,7 +277,7 @@ def tables():
     return nft("list", "tables").split("\n")[:-1]
 
 
-def gone(pid, seconds=10):
+def gone(pid, seconds=30):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if not alive(pid):

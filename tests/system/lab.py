@@ -18,6 +18,7 @@ import ctypes
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
+MARKED = 0x88B5  # for experiments (IEEE 802): nobody else sends it
 
 DNS = "93.184.216.53"
 GOOD = "93.184.216.34"
@@ -132,7 +134,7 @@ class Lab:
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="sallyport-lab-")
         os.chmod(self.dir, 0o755)
-        self.children = []
+        self.children, self.settled = [], 0
         self.libc = ctypes.CDLL(None, use_errno=True)
 
     # -- building -----------------------------------------------------------
@@ -318,10 +320,40 @@ class Lab:
 
     # -- asking -------------------------------------------------------------
 
-    def packets(self, expression):
+    def settle(self):
+        """Until the capture's file has all that has left. A frame that is no
+        packet of anybody's goes the same way, and waits for its turn, which
+        each processor has of its own."""
+        cpus = os.sched_getaffinity(0)
+        marks = [os.urandom(46) for _ in cpus]
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as s:
+            s.bind(("up0", MARKED))
+            try:
+                for cpu, mark in zip(cpus, marks):
+                    os.sched_setaffinity(0, {cpu})
+                    s.send(b"\2\0\0\0\0\1\2\0\0\0\0\2" +
+                           MARKED.to_bytes(2, "big") + mark)
+            except OSError:  # a guard is up, which lets none of this out
+                time.sleep(0.3)
+                return
+            finally:
+                os.sched_setaffinity(0, cpus)
+
+        def there():
+            with open(self.capture, "rb") as f:
+                f.seek(self.settled)
+                new = f.read()
+            if not all(mark in new for mark in marks):
+                return False
+            self.settled += len(new)
+            return True
+        self.wait(there, "a mark in the capture")
+
+    def packets(self, expression, *options):
         """The captured packets that match a pcap filter, one line each."""
-        time.sleep(0.15)  # tcpdump -U writes as they come, but not at once
-        out = subprocess.run(["tcpdump", "-n", "-r", self.capture, expression],
+        self.settle()
+        out = subprocess.run(["tcpdump", "-n", *options, "-r", self.capture,
+                              f"({expression}) and not ether proto {MARKED}"],
                              capture_output=True, text=True).stdout
         return out.splitlines()
 

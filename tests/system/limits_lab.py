@@ -33,7 +33,7 @@ def said(run, reason):
 
 def fetch(case, *urls, text, **kw):
     """curl, each URL after the other; what each got."""
-    run = case.run("curl", "-s", "-m", "30", "-w", "%{size_download}\n", "-o",
+    run = case.run("curl", "-s", "-m", "100", "-w", "%{size_download}\n", "-o",
                    "/dev/null", *[x for u in urls for x in (u, "-o", "/dev/null")
-                                  ][:-2], allow=(), args=policy(case, text), **kw)
+                                  ][:-2], allow=(), args=policy(case, text), timeout=400, **kw)
     return run, [int(n) for n in run.out.split()]

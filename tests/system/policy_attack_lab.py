@@ -10,7 +10,7 @@ ORIGIN = r"""
 import socket, sys, threading
 log = open(sys.argv[1], "ab", 0)
 def one(c):
-    got = b""; c.settimeout(2)
+    got = b""; c.settimeout(30)
     try:
         while b"\r\n\r\n" not in got:
             d = c.recv(65536)
@@ -26,6 +26,7 @@ def one(c):
                 d = c.recv(65536)
                 if not d: return
                 n += len(d); log.write(b"websocket bytes %d\n" % n)
+        c.settimeout(2)
         while True:  # all that is behind the head
             try: d = c.recv(65536)
             except OSError: break

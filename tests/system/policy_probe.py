@@ -28,6 +28,7 @@ class Doors:
         proxy = (os.environ.get("http_proxy") or "//198.19.0.1:3128")
         gateway, port = proxy.split("//")[1].strip("/").split(":")
         self.proxy = tuple(doors.get("proxy") or (gateway, int(port)))
+        self.asked = {}  # when it was answered
         self.resolver = tuple(doors.get("dns") or (gateway, 53))
         self.direct_door = {443: doors.get("tls"), 80: doors.get("http")}
         self.known, self.port = {}, 33000
@@ -39,7 +40,7 @@ class Doors:
 
     def bind(self, s):
         """From a port of its own, so that its records can be told apart."""
-        s.settimeout(5)
+        s.settimeout(20)
         while True:
             self.port += 1
             try:
@@ -51,7 +52,7 @@ class Doors:
 
     def dial(self, p, where):
         s = self.bind(socket.socket())
-        s.settimeout(p.get("timeout", 5))
+        s.settimeout(p.get("timeout", 20))
         p["source"] = self.port
         s.connect(where)
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -163,7 +164,7 @@ class Doors:
 
     def say(self, p, s):
         """@wait: the server speaks first. "hello NAME" is a ClientHello."""
-        s.settimeout(p.get("timeout", 2))
+        s.settimeout(p.get("timeout", 20))
         got = s.recv(4096) if p.get("wait") else b""
         said = p["say"].encode("latin-1")
         s.sendall(client_hello(said[6:]) if said.startswith(b"hello ") else said)
@@ -186,7 +187,7 @@ class Doors:
                   p.get("fields", "").encode("latin-1") +
                   b"Connection: " + p.get("connection", "close").encode() +
                   b"\r\n\r\n" + b"x" * p.get("body", 0))
-        got = rest(s)
+        got = rest(s, p.get("enough", "").encode())
         if got.startswith(b"HTTP/1.1 403") or b"X-Sallyport-Reason" in got:
             return refusal(got)
         first, _, body = got.partition(b"\r\n\r\n")
@@ -209,10 +210,18 @@ class Doors:
         else:
             s = self.bind(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
             s.connect(self.resolver)
-            s.send(message)
-            got = s.recv(4096)
+            got = self.by_udp(s, message, (name.lower().rstrip(b"."), kind))
         p["source"] = s.getsockname()[1]
         return dns_reply(got) if got else None
+
+    def by_udp(self, s, message, what):
+        """The same within a second of its answer has no record of its own."""
+        time.sleep(max(0, self.asked.get(what, -9) + 1.1 - time.monotonic()))
+        try:
+            s.send(message)
+            return s.recv(4096)
+        finally:
+            self.asked[what] = time.monotonic()
 
     def run(self, p):
         p["began"] = time.time()
@@ -246,16 +255,18 @@ def head(s):
     return got
 
 
-def rest(s):
+def rest(s, enough=b""):
+    """To the end, or until what is @enough has come."""
     got = b""
     try:
-        while True:
+        while not (enough and enough in got):
             d = s.recv(65536)
             if not d:
-                return got
+                break
             got += d
     except OSError:
-        return got
+        pass
+    return got
 
 
 def refusal(got):

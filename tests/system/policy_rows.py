@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from harness import Run
+from harness import Run, so_far
 from lab import DNS
 
 DOORS = ("connect", "http", "socks", "sni", "host", "dns")
@@ -80,19 +80,27 @@ def title(row):
 
 def packets(case, expression):
     """(time, text) of what was captured outside."""
-    time.sleep(0.2)
-    out = subprocess.run(["tcpdump", "-tt", "-n", "-q", "-r", case.lab.capture,
-                          expression], capture_output=True, text=True).stdout
-    return [(float(line.split(" ", 1)[0]), line) for line in out.splitlines()]
+    return [(float(line.split(" ", 1)[0]), line)
+            for line in case.lab.packets(expression, "-tt", "-q")]
 
 
 class Tried:
     """What came of the probes, and the records of it."""
 
-    def __init__(self, case, rows, log):
+    def __init__(self, case, rows, log, grows=False):
+        """@grows: somebody still writes the log; a refusal may be there sooner
+        than its record."""
         self.case, self.rows = case, rows
+        end = time.monotonic() + 30
         run = Run(subprocess.CompletedProcess([], 0, "", ""), log)
-        self.records = run.records
+        self.records = so_far(log) if grows else run.records
+        while grows and not self.recorded() and time.monotonic() < end:
+            time.sleep(0.02)
+            self.records = so_far(log)
+
+    def recorded(self):
+        return all(self.records_of(row) for row in self.rows
+                   if row["reason"] is not None)
 
     def records_of(self, row):
         """By the port that the client came from."""
@@ -126,7 +134,8 @@ class Tried:
     def seen_outside(self):
         """Packets while something was refused. Where the address is what is
         wrong, it was asked for; where the server may speak first there is a
-        connection, but no byte of the client's."""
+        connection, but no byte of the client's. What a name server says is an
+        answer, perhaps late, to whoever asked: the question is what counts."""
         rows = [r for r in self.rows if r["denied"]]
         if not rows:
             return []
@@ -135,6 +144,7 @@ class Tried:
             seen = [line for at, line in seen_all
                     if r["began"] <= at <= r["ended"] + 0.002
                     and not (r.get("asked") and f"{DNS}.53" in line)
+                    and f"IP {DNS}.53 > " not in line
                     and not (r.get("dialled") and (line.endswith(" 0") or
                                                    "> 203.0.113.2." in line))]
             if seen:
@@ -173,6 +183,7 @@ def run_rows(case, rows, text=None, **kw):
     if text is not None:
         kw["args"] = ("--policy", write_policy(case, text), *kw.get("args", ()))
         kw.setdefault("allow", ())
+    kw.setdefault("timeout", 240)
     run = case.run(*job(case, rows), **kw)
     if run.status:
         raise AssertionError(str(run))
@@ -207,15 +218,15 @@ def serving(case, text, *args, port=None):
         yield doors, log, process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
 
 
 def try_rows(case, rows, doors, log):
     run = subprocess.run(job(case, rows, doors), text=True, cwd=case.work,
-                         capture_output=True, env=case.env(), timeout=60)
+                         capture_output=True, env=case.env(), timeout=240)
     if run.returncode:
         raise AssertionError(run.stderr)
-    return Tried(case, json.loads(run.stdout), log)
+    return Tried(case, json.loads(run.stdout), log, grows=True)
 
 
 def serve_rows(case, rows, text, *args):

@@ -10,18 +10,18 @@ from harness import check, so_far, within
 
 # Does what the test says, line by line, inside the sandbox.
 DRIVER = r"""
-import os, select, socket, ssl, sys, time
-held = {}
+import os, select, socket, ssl, sys, threading, time
+held, busy = {}, []
 def dial(kind, host, port):
     if kind == "connect":
         proxy = os.environ["http_proxy"].split("//")[1].split(":")
-        s = socket.create_connection((proxy[0], int(proxy[1])), 5)
+        s = socket.create_connection((proxy[0], int(proxy[1])), 30)
         s.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
         head = s.recv(4096).split(b"\r\n")[0]
         if b" 200 " not in head + b" ":
             raise OSError(head.decode())
         return s
-    s = socket.create_connection((host, port), 5)
+    s = socket.create_connection((host, port), 30)
     if kind == "tls":
         s = ssl.create_default_context(cafile=os.environ["CURL_CA_BUNDLE"]) \
             .wrap_socket(s, server_hostname=host)
@@ -37,11 +37,29 @@ def do(words):
     if words[0] == "open":
         _, name, kind, host, port = words
         s = dial(kind, host, int(port))
-        s.settimeout(5)
+        s.settimeout(30)
         held[name] = (kind, s, host)
         return ping(*held[name])
     if words[0] == "ping":
         return ping(*held[words[1]])
+    if words[0] == "busy":  # from now on, until it is asked whether it went well
+        busy.clear()
+        def pings():
+            for _ in range(900):  # fewer than its server lets pass
+                busy.append(ping(*held[words[1]]))
+                if busy[0] == "enough": return
+                time.sleep(0.002)
+        def whole():
+            try: pings()
+            except OSError as e: busy.append(type(e).__name__)
+        busy.append(True)
+        busy.append(threading.Thread(target=whole))
+        busy[1].start()
+        return True
+    if words[0] == "calm":
+        said, busy[0] = busy[1], "enough"
+        said.join()
+        return " ".join(sorted({str(x) for x in busy[2:]}))
     if words[0] == "end":  # waits until it is dead; for how long
         s, began = held[words[1]][1], time.monotonic()
         s.settimeout(float(words[2]))
@@ -56,7 +74,7 @@ def do(words):
     if words[0] == "try":
         _, kind, host, port = words
         s = dial(kind, host, int(port))
-        s.settimeout(5)
+        s.settimeout(30)
         with s:
             return ping(kind, s, host)
     if words[0] == "rename":
@@ -107,7 +125,7 @@ class Session:
     def __exit__(self, *_):
         self.process.stdin.close()
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
         self.err = self.process.stderr.read()
@@ -152,7 +170,7 @@ class Session:
         check(took != "False", f"{name} goes on")
         within(seconds, float(took), name)
 
-    def until(self, condition, seconds=30):
+    def until(self, condition, seconds=60):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if condition(self.records()):

@@ -123,7 +123,7 @@ def test_socket_made_later(case):
     abstract = socket.socket(socket.AF_UNIX)
     abstract.bind("\0later")
     abstract.listen(5)
-    out, err = p.communicate("go\n", timeout=20)
+    out, err = p.communicate("go\n", timeout=60)
     check("done" in out and "REACHED" not in out and "SENT" not in out, (out, err))
     del first, second, abstract
 
@@ -337,7 +337,7 @@ print("end", flush=True)
     case.child(p, "gate")
     case.child(p, "ledger")
     ids = [p.pid, os.getpid(), os.getppid(), *descendants(p.pid)]
-    out, err = p.communicate(" ".join(map(str, ids)) + "\n", timeout=20)
+    out, err = p.communicate(" ".join(map(str, ids)) + "\n", timeout=90)
     check("end" in out and "DID" not in out, (out, err))
     check(p.returncode == 0, p.returncode)
     whole(log)

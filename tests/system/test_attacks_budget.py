@@ -14,7 +14,7 @@ from reload_lab import reload
 
 # Counts what comes in all.
 COUNTER = r"""
-import socket, sys, threading
+import os, socket, sys, threading
 total = 0; lock = threading.Lock()
 def one(c):
     global total
@@ -24,7 +24,8 @@ def one(c):
         if not d: return
         with lock:
             total += len(d)
-            open(sys.argv[1], "w").write(str(total))
+            with open(sys.argv[1] + ".new", "w") as f: f.write(str(total))
+            os.replace(sys.argv[1] + ".new", sys.argv[1])
 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind((sys.argv[2], int(sys.argv[3]))); s.listen(256)
 while True:
@@ -40,16 +41,17 @@ def counter(case, port):
                            "-c", COUNTER, path, GOOD, str(port))
     case.lab.wait(lambda: case.lab.listens(GOOD, port), "counter")
 
+    def over():
+        """Nobody is connected, so that all is counted that came."""
+        return not case.lab.net("ss", "-Htn", "state", "established", "state",
+                                "close-wait", "sport", "=", f":{port}")
+
     def read():
-        for _ in range(10):
-            with open(path) as f:
-                text = f.read()
-            if text:
-                break
-            time.sleep(0.02)
+        case.lab.wait(over, "the last byte")
         child.terminate()
         child.wait()
-        return int(text)
+        with open(path) as f:
+            return int(f.read())
     return read
 
 
@@ -64,9 +66,8 @@ def test_budget_by_all_means(case):
                  "upload: 300 kB}\n"):
         total = counter(case, 8091)
         process, _ = case.start("python3", "-c", COMMON + r"""
-def one(i):
-    global ends
-    for turn in range(6):
+def one(i, turns):
+    for turn in turns:
         try:
             if i % 3 == 0: s = dial(("allowed.test", 8091))
             elif i % 3 == 1:
@@ -89,14 +90,23 @@ def one(i):
             time.sleep(0.3)
             s.close()
         except OSError: time.sleep(0.2)
-ts = [threading.Thread(target=one, args=(i,)) for i in range(45)]
+ts = [threading.Thread(target=one, args=(i, range(6))) for i in range(45)]
 [t.start() for t in ts]; time.sleep(0.35); print("going", flush=True)
 [t.join() for t in ts]
+# Those turns may all have been between two gates.
+end = time.time() + 60
+while time.time() < end:
+    try:
+        s = dial((GW, PORT), 20); s.sendall(b"\5\1\0")
+        if s.recv(2) == b"\5\0": break
+    except OSError: time.sleep(0.1)
+ts = [threading.Thread(target=one, args=(i, range(6, 8))) for i in range(45)]
+[t.start() for t in ts]; [t.join() for t in ts]
 print("done")
 """, stdin=subprocess.PIPE, **policy(case, text))
         check(process.stdout.readline() == "going\n")
         os.kill(case.child(process, "gate"), signal.SIGKILL)
-        out, err = process.communicate(timeout=100)
+        out, err = process.communicate(timeout=200)
         check("done" in out and "limit_bytes" in err, (out, err))
         got = total()
         check(20 * KB < got <= 300 * KB, (text, got, err))
@@ -106,18 +116,18 @@ def test_memory_under_refusals(case):
     """10,000 connections that are refused, by policy and by limit: the gate does
     not grow, and each is in the log."""
     process, log = case.start("python3", "-c", COMMON + r"""
-n = [0, 0]
-def one(kind):
+n = [0] * 8
+def one(k):
     for i in range(1250):
         try:
-            s = dial((GW, PORT), 10)
-            s.sendall(b"CONNECT nope%d.test:443 HTTP/1.1\r\nHost: nope%d.test:443\r\n\r\n" % (i, i) if kind else
+            s = dial((GW, PORT), 60)
+            s.sendall(b"CONNECT nope%d.test:443 HTTP/1.1\r\nHost: nope%d.test:443\r\n\r\n" % (i, i) if k % 2 else
                       b"CONNECT allowed.test:9 HTTP/1.1\r\nHost: allowed.test:9\r\n\r\n")
             g = rest(s)
-            n[kind] += b"HTTP/1.1 4" in g
+            n[k] += b"HTTP/1.1 4" in g
             s.close()
         except OSError as e: print(e)
-ts = [threading.Thread(target=one, args=(i % 2,)) for i in range(8)]
+ts = [threading.Thread(target=one, args=(k,)) for k in range(8)]
 [t.start() for t in ts]; [t.join() for t in ts]
 print("refused", sum(n), flush=True)
 sys.stdin.readline()
@@ -170,8 +180,7 @@ allow:
     path = policy(case, first)["args"][1]
     case.mine(path)
     process, where = case.start("python3", "-c", DOORS.join((COMMON, r"""
-import random
-end = time.monotonic() + float(sys.argv[1])
+import random; over = threading.Event()
 H = b" HTTP/1.1\r\nHost: allowed.test:%d\r\n"
 def once(r):
     port = r.choice([22, 80, 443, 2525, 7000, 8080, 8090])
@@ -211,32 +220,34 @@ def once(r):
         s.recv(4096); s.sendall(b"more"); s.recv(4096)
 def work(i):
     r = random.Random(i)
-    while time.monotonic() < end:
+    while not over.is_set():
         try: once(r)
         except OSError: pass
 ts = [threading.Thread(target=work, args=(i,)) for i in range(60)]
 print("going", flush=True)
 time.sleep(0.3)
-[t.start() for t in ts]; [t.join() for t in ts]
+[t.start() for t in ts]
+sys.stdin.readline(); over.set(); [t.join() for t in ts]
 print("over", flush=True)
 sys.stdin.readline()
 held = 0
 for i in range(280):
     try:
-        s = dial((GW, PORT)); s.sendall(b"\5\1\0"); held += s.recv(2) == b"\5\0"; ts.append(s)
+        s = dial((GW, PORT), 20); s.sendall(b"\5\1\0"); held += s.recv(2) == b"\5\0"; ts.append(s)
     except OSError: pass
 print("held", held)
-""")), "8", stdin=subprocess.PIPE, allow=(), args=("--policy", path))
+""")), stdin=subprocess.PIPE, allow=(), args=("--policy", path))
     check(process.stdout.readline() == "going\n")
     gate = case.child(process, "gate")
     idle = len(os.listdir(f"/proc/{gate}/fd"))
     end, count = time.monotonic() + 8, 0
-    while time.monotonic() < end:
+    while time.monotonic() < end or count <= 5:
         count += 1
         with open(path, "w") as f:
             f.write("version: 1\n" + policies[count * 7 % len(policies)])
         out = reload(case, where)
         check(out.returncode == 0, out)
+    print(file=process.stdin, flush=True)
     check(process.stdout.readline() == "over\n")
     with open(path, "w") as f:
         f.write("version: 1\n" + first)
@@ -244,8 +255,7 @@ print("held", held)
     check(case.child(process, "gate") == gate, "another gate")
     # Half a handshake that nobody answers has a minute: not all are over.
     wait_for(lambda: len(os.listdir(f"/proc/{gate}/fd")) <= idle + 60, 70)
-    out, err = process.communicate("go\n", timeout=60)
+    out, err = process.communicate("go\n", timeout=120)
     check(int(out.split()[-1]) >= 230 and "Sanitizer" not in err, (out, err))
-    check(count > 5, count)
     with open(log, "rb") as f:
         check(b"/a/" in f.read())

@@ -155,7 +155,7 @@ for i in range(600):
 
 def test_many(case):
     """More hosts and packets than any table has rows: all of it is counted."""
-    run = case.python(MANY)
+    run = case.python(MANY, timeout=180)
     check(run.status == 0, run)
     verified(case, run.log)
     said = receipt_of(run.log)

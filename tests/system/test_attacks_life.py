@@ -51,12 +51,15 @@ def still_writes(path):
 def test_timeout_ends_everything_first(case):
     """When sallyport has returned, nobody in the sandbox runs."""
     cwd = ground(case, "timeout")
-    worst = []
-    for _ in range(2):
+    worst, ms = [], 300
+    while len(worst) < 2:
         mark = f"att-time-{case.who}-{time.monotonic_ns()}"
-        run = box(case, cwd, "python3", "-c", BUSY, args=("--timeout", "300ms"),
-                  env={"MARK": mark}, timeout=20)
-        worst.append(still_writes(cwd + "/alive"))
+        run = box(case, cwd, "python3", "-c", BUSY, args=("--timeout", f"{ms}ms"),
+                  env={"MARK": mark})
+        if os.path.exists(cwd + "/alive"):
+            worst.append(still_writes(cwd + "/alive"))
+        else:
+            ms *= 2  # it had not begun
         check(run.status == 124 and not marked(mark), run)
     check(not any(worst), f"bytes written after sallyport had returned: {worst}")
 
@@ -71,6 +74,7 @@ def test_killed_parts(case):
         mark = f"att-part-{case.who}-{time.monotonic_ns()}"
         p, log = spawn(case, cwd, "python3", "-c", BUSY, env={"MARK": mark})
         check(p.stdout.readline() == "up\n")
+        case.lab.wait(lambda: os.path.exists(cwd + "/alive"), "who writes")
         below = descendants(p.pid)
         if which == "warden":
             pid = p.pid
@@ -85,6 +89,7 @@ def test_killed_parts(case):
         check(not left, (which, left))
         statuses[which] = p.returncode
         check(still_writes(cwd + "/alive") == 0, which)
+        os.unlink(cwd + "/alive")  # the next one's is waited for
     check(all(s != 0 for s in statuses.values()), statuses)
     check(statuses["ledger"] == 125, statuses)
 
@@ -94,7 +99,7 @@ def test_stopped_gate_does_not_stop_the_warden(case):
     """A gate that reads nothing more (it may be the enemy's) must not keep the
     warden from ending the session in time."""
     p, _ = spawn(case, ground(case, "stopped"), "sh", "-c", "echo up; sleep 60",
-                 args=("--timeout", "3s"))
+                 args=("--timeout", "6s"))
     check(p.stdout.readline() == "up\n")
     gate = case.child(p, "gate")
     os.kill(gate, signal.SIGSTOP)
@@ -113,7 +118,7 @@ def test_stopped_gate_does_not_stop_the_warden(case):
         p.communicate()
         raise AssertionError("the warden hangs on a gate that does not read")
     check(p.returncode == 124, p.returncode)
-    within(11, time.monotonic() - began)  # 5 for a gate that does not end
+    within(14, time.monotonic() - began)  # 5 for a gate that does not end
 
 
 def test_stopped_warden(case):
@@ -127,7 +132,7 @@ def test_stopped_warden(case):
     p.stdin.flush()
     time.sleep(0.7)
     os.kill(p.pid, signal.SIGCONT)
-    out, err = p.communicate(timeout=20)
+    out, err = p.communicate(timeout=60)
     check("hello" not in out and p.returncode == 0, (out, err))
     whole(log)
     silent(case)
@@ -154,13 +159,13 @@ def test_closed_descriptors(case):
         log = make(case, cwd + "-log")
         p = subprocess.Popen(
             argv_of(case, "run", "--verbose", "--allow", "allowed.test", "--log", log, "--",
-                    "sh", "-c", "cat /proc/net/dev >/dev/null; curl -sk -m 5 "
+                    "sh", "-c", "cat /proc/net/dev >/dev/null; curl -sk -m 20 "
                     "https://allowed.test/ -o got; exec python3 -c \"$0\"", code),
             cwd=cwd, env=case.env(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE if 2 not in fds else subprocess.DEVNULL,
             preexec_fn=closed(*fds))
         try:
-            _, err = p.communicate(timeout=25)
+            _, err = p.communicate(timeout=90)
         except subprocess.TimeoutExpired:
             p.kill()
             p.communicate()
@@ -205,7 +210,7 @@ def test_signal_before_init(case):
         p.communicate(timeout=25)  # it sleeps for 30
     except subprocess.TimeoutExpired:
         os.kill(ours, signal.SIGKILL)
-        p.communicate(timeout=10)
+        p.communicate(timeout=60)
         raise AssertionError("SIGTERM was lost")
     check(p.returncode in (143, -15), p.returncode)
     within(5, time.monotonic() - began)
@@ -231,7 +236,7 @@ def test_killed_while_bubblewrap_forks(case):
         os.kill(pid, signal.SIGKILL)
     left = ended(mark)
     p.kill()
-    p.wait(5)
+    p.wait(60)
     check(found and not left, (found, left))
 
 
@@ -265,13 +270,13 @@ def test_nohup(case):
     check(p.stdout.readline() == "up\n")
     time.sleep(0.1)
     os.kill(p.pid, signal.SIGHUP)
-    p.communicate(timeout=10)
+    p.communicate(timeout=60)
     check(p.returncode == 5, f"status {p.returncode}: SIGHUP went through nohup")
 
 
 def test_teardown_under_load(case):
     """Not a packet while it ends."""
-    for args in ("--timeout", "400ms"), ():
+    for args in ("--timeout", "2s"), ():
         p, _ = spawn(case, ground(case, f"teardown{len(args)}"), "python3", "-c", """
 import os, signal, socket, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -291,7 +296,7 @@ while True:
         if not args:
             time.sleep(0.3)
             p.kill()
-        p.communicate(timeout=15)
+        p.communicate(timeout=60)
     silent(case)
 
 

@@ -235,7 +235,7 @@ def test_path_forms(case):
     """Log and server see the same path, and no dots reach the server."""
     run = attack(case, r"""
 for p in (b"/a/../../x", b"/%2e%2e/x", b"//evil.test/x", b"/..;/x", b"/./host", b"/x%00", b"/x%0d%0aHost:evil"):
-    print(p, say((GW, PORT), b"GET http://allowed.test" + p + b" HTTP/1.1\r\nHost: allowed.test\r\nConnection: close\r\n\r\n", 0, timeout=2)[:12])
+    print(p, say((GW, PORT), b"GET http://allowed.test" + p + b" HTTP/1.1\r\nHost: allowed.test\r\nConnection: close\r\n\r\n", 0, timeout=20)[:12])
 """)
     check(run.status == 0 and run.out.count("HTTP/1.1") == 7, run)
     check("/../" not in access_log(case) and "..;" not in access_log(case))
@@ -298,7 +298,7 @@ def one(w):
             print("SPLIT" if b"SMUGGLED" in got else "ok", w, m, len(got), got[:40])
 ts = [threading.Thread(target=one, args=(w,)) for w in words]
 [t.start() for t in ts]; [t.join() for t in ts]
-print("alive", say(("allowed.test", 9080), b"GET /fine HTTP/1.1\r\nHost: allowed.test:9080\r\nConnection: close\r\n\r\n", 0)[-5:])
+print("alive", say(("allowed.test", 9080), b"GET /fine HTTP/1.1\r\nHost: allowed.test:9080\r\nConnection: close\r\n\r\n", 0, timeout=20)[-5:])
 """, allow=("allowed.test:9080",))
     os.kill(server.pid, signal.SIGKILL)
     check(len(words) >= 18 and "alive b'fine!'" in run.out, run)
@@ -348,9 +348,9 @@ def test_proxy_to_itself(case):
     """By its name or address, and through a chain of CONNECTs."""
     run = attack(case, r"""
 for n in GW, "allowed.test":
-    s = dial((GW, PORT)); s.sendall(f"CONNECT {n}:3128 HTTP/1.1\r\nHost: {n}:3128\r\n\r\n".encode())
+    s = dial((GW, PORT), 20); s.sendall(f"CONNECT {n}:3128 HTTP/1.1\r\nHost: {n}:3128\r\n\r\n".encode())
     print(s.recv(100).split(b"\r\n")[0])
-print(say((GW, PORT), b"GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nVia: 1.1 sallyport\r\nConnection: close\r\n\r\n", 0)[:12])
-print(say((GW, PORT), b"GET /metrics HTTP/1.1\r\nHost: allowed.test\r\n\r\n", 0, True)[:12])
+print(say((GW, PORT), b"GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nVia: 1.1 sallyport\r\nConnection: close\r\n\r\n", 0, timeout=20)[:12])
+print(say((GW, PORT), b"GET /metrics HTTP/1.1\r\nHost: allowed.test\r\n\r\n", 0, True, 20)[:12])
 """)
     check(run.out.count("HTTP/1.1 4") + run.out.count("HTTP/1.1 5") == 4, run)

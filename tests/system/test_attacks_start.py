@@ -5,6 +5,7 @@ import pty
 import select
 import signal
 import subprocess
+import termios
 import time
 
 from box_lab import argv_of, box, ground, make, whole
@@ -19,7 +20,7 @@ def test_odd_command_lines(case):
     def run(*args, **kw):
         kw.setdefault("cwd", cwd)
         kw.setdefault("env", case.env())
-        return subprocess.run(argv_of(case, *args), text=True, capture_output=True, timeout=20,
+        return subprocess.run(argv_of(case, *args), text=True, capture_output=True, timeout=90,
                               stdin=subprocess.DEVNULL, errors="replace", **kw)
     long = "a." * 5000 + "test"
     for args, status in (
@@ -59,7 +60,7 @@ def test_odd_command_lines(case):
     r = subprocess.run([*case.drop(), "python3", "-c",
                         f"import ctypes; a=(ctypes.c_char_p*1)(None); "
                         f"ctypes.CDLL(None).execve({case.binary.encode()!r}, a, a)"],
-                       timeout=10, capture_output=True)
+                       timeout=90, capture_output=True)
     check(r.returncode == 125, r)
 
 
@@ -82,7 +83,7 @@ def test_odd_surroundings(case):
         p = subprocess.run([*case.drop(), "env", *path, case.binary, "run", "--log",
                             make(case, f"{cwd}-{len(path)}"), "--", "/bin/true"], cwd=cwd,
                            env=case.env(), stdin=subprocess.DEVNULL, capture_output=True,
-                           timeout=20, text=True)
+                           timeout=90, text=True)
         expect(f"env {path}", Run(p, None), 0)
     expect("big environment", box(case, cwd, "true", env={f"E{i}": "x" * 120000
                                                           for i in range(12)}), 0)
@@ -126,7 +127,7 @@ def test_no_user_namespaces(case):
     p = subprocess.run([*case.drop(), "unshare", "-Ur", "sh", "-c",
                         f"echo 0 > /proc/sys/user/max_user_namespaces && "
                         f"{case.binary} run --log {log} -- true"], cwd=case.work, text=True,
-                       capture_output=True, env=case.env(), stdin=subprocess.DEVNULL, timeout=20)
+                       capture_output=True, env=case.env(), stdin=subprocess.DEVNULL, timeout=90)
     check(p.returncode == 125 and "max_user_namespaces" in p.stderr, (p, r))
 
 
@@ -145,17 +146,21 @@ for what, n in (("sti", 0x5412), ("sti high", 0x5412 | 1 << 40), ("linux", 0x541
 a = termios.tcgetattr(0); a[3] = 0; a[0] = 0; termios.tcsetattr(0, termios.TCSANOW, a)
 print("end", os.getsid(0))
 """
+    go, told = os.pipe()
     pid, fd = pty.fork()
     if pid == 0:
         try:
+            os.read(go, 1)  # until it is known how the terminal was
             os.chdir(cwd)
             argv = argv_of(case, "run", "--log", log, "--", "python3", "-c", code)
             os.execvpe(argv[0], argv, case.env())
         finally:
             os._exit(99)
-    import termios
     before = termios.tcgetattr(fd)
-    out, end = b"", time.monotonic() + 20
+    os.write(told, b"x")
+    os.close(go)
+    os.close(told)
+    out, end = b"", time.monotonic() + 90
     while time.monotonic() < end:
         if select.select([fd], [], [], 0.2)[0]:
             try:

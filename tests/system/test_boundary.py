@@ -33,7 +33,7 @@ print("probed", n)
 
 
 def rest(process):
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     check("LEAK" not in out and "probed" in out, (out, err))
     return out, err
 
@@ -149,7 +149,7 @@ def test_full_disk(case):
          "--", "sh", "-c", "for i in $(seq 200); do curl -s -m 5 "
          "http://allowed.test/ || echo failed; done"], cwd=case.work,
         env=case.env(), text=True, capture_output=True, stdin=subprocess.DEVNULL,
-        timeout=120)
+        timeout=300)
     answered = run.stdout.count("hello")
     with open(log + "/audit.jsonl") as f:
         recorded = [json.loads(line) for line in f]
@@ -323,7 +323,8 @@ print("init", libc.ptrace(16, 1, 0, 0), ctypes.get_errno())
 
 
 def test_gate_and_ledger_are_confined(case):
-    process, _ = case.start("sh", "-c", "echo up; sleep 3")
+    process, _ = case.start("sh", "-c", "echo up; read end",
+                            stdin=subprocess.PIPE)
     check(process.stdout.readline() == "up\n")
     for role in "gate", "ledger":
         pid = case.child(process, role)
@@ -337,7 +338,7 @@ def test_gate_and_ledger_are_confined(case):
         check(os.listdir(f"/proc/{pid}/root/") == [], role)
         mine = [os.readlink(f"/proc/{p}/ns/pid") for p in (pid, "self")]
         check(mine[0] != mine[1], mine)
-    process.communicate(timeout=30)
+    process.communicate("\n", timeout=30)
 
 
 def test_sandbox_namespace(case):
@@ -367,57 +368,3 @@ import time; time.sleep(1.2)
     check(1 <= len(packets) <= 20, len(packets))
     check(sum(r.get("count", 1) for r in packets) > 100, packets)
     silent(case)
-
-
-def traced(pid):
-    """All of it."""
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/status") as f:
-            if "TracerPid:\t0\n" in f.read():
-                return False
-    return True
-
-
-def download(case):
-    """1 GiB by CONNECT: bytes that were spliced, and that were copied."""
-    process, log = case.start("sh", "-c", "echo up; read go; curl -s "
-                              "https://allowed.test/big | wc -c",
-                            stdin=subprocess.PIPE)
-    check(process.stdout.readline() == "up\n")
-    gate = case.child(process, "gate")
-    trace = case.lab.dir + "/strace-" + case.who
-    strace = subprocess.Popen(["strace", "-f", "-qq", "-e", "trace=read,write,"
-                               "recvfrom,sendto,splice", "-o", trace, "-p",
-                               str(gate)], stderr=subprocess.DEVNULL)
-    case.lab.wait(lambda: traced(gate), "strace")
-    out, err = process.communicate("go\n", timeout=120)
-    strace.wait(20)
-    check(str(1 << 30) in out, (out, err))
-    spliced = copied = 0
-    with open(trace) as f:
-        for line in f:
-            call = line.split("(")[0].split()[-1]
-            result = line.rsplit("= ", 1)[-1].split()[0]
-            if result.isdigit():
-                if call == "splice":
-                    spliced += int(result)
-                elif call in ("read", "write", "recvfrom", "sendto"):
-                    copied += int(result)
-    with open(log + "/audit.jsonl") as f:
-        progress = [r for r in map(json.loads, f)
-                    if r.get("unmapped", {}).get("event") == "flow_progress"]
-    check(len(progress) >= 50, len(progress))
-    print(f"        spliced {spliced >> 20} MiB, copied {copied >> 10} KiB")
-    return spliced, copied
-
-
-def test_download_is_spliced(case):
-    """The payload never enters our process, in and out."""
-    # What begins a burst is copied: who has the processors beside us makes more
-    # of them.
-    for _ in range(3):
-        spliced, copied = download(case)
-        check(copied < 8 << 20, copied)
-        if spliced >= 2 << 30:
-            return
-    check(False, (spliced, copied))

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launcher's bounds: which files a command sees, what of the environment it
 inherits. What it must not reach is tried from inside."""
+import contextlib
 import os
 import re
 import socket
 import subprocess
+import tempfile
 import threading
+import time
 
 from box_lab import box, ground, make, receipt
 from harness import USER, check, silent
@@ -198,8 +201,7 @@ def test_not_shown(case):
     s = socket.socket(socket.AF_UNIX)
     s.bind(sock)
     state = case.work + "/.state/sallyport"
-    below_run = next(d.path for d in os.scandir("/run")
-                     if d.is_dir(follow_symlinks=False))
+    below_run = "/run/sshd"  # the lab's: others come and go
     for args, word in ((("--rw", "/"), "--fs host"),
                        (("--ro", below_run), "own"),
                        (("--rw", "/proc/sys"), "own"),
@@ -384,3 +386,45 @@ def test_sockets_that_come_and_go(case):
     finally:
         done.set()
         thread.join()
+
+
+def known_place(case):
+    """Where what is known is written."""
+    if case.who == "root":
+        return contextlib.nullcontext("/run")
+    return tempfile.TemporaryDirectory(prefix="sallyport-test-", dir="/run")
+
+
+def test_known_directories(case):
+    """Directories that are known to have no socket are not read again, but for
+    those that were changed; a command doesn't see what is known."""
+    top = ground(case, "known")
+    for i in range(80):
+        make(case, f"{top}/d{i}")
+    while time.time() < os.stat(f"{top}/d79").st_ctime + 3:
+        time.sleep(0.05)
+    with known_place(case) as place:
+        if case.who == "user":
+            case.mine(place)
+        known = place + "/sallyport.directories"
+
+        def refused():
+            run = box(case, top, "python3", "-c", f"""
+import os, socket
+try: socket.socket(socket.AF_UNIX).connect("d7/sock"); print("REACHED")
+except OSError: print("refused")
+print(os.path.exists({known!r}))
+""", env={"XDG_RUNTIME_DIR": place})
+            check(run.status == 0 and run.out == "refused\nFalse\n", run)
+
+        refused()
+        st = os.stat(known)
+        check(st.st_mode & 0o7777 == 0o600 and
+              st.st_uid == (USER if case.who == "user" else 0), oct(st.st_mode))
+        with socket.socket(socket.AF_UNIX) as server:
+            # By a name that the kernel's list of sockets does not have.
+            server.bind(top + "/before")
+            os.chmod(top + "/before", 0o777)
+            os.rename(top + "/before", top + "/d7/sock")
+            server.listen(5)
+            refused()

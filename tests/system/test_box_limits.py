@@ -22,30 +22,41 @@ print("forked", n)
 """
 
 
-def groups():
+def pids(case):
+    """Where the sessions of noted() are written down."""
+    return f"{case.lab.dir}/pids-{case.who}"
+
+
+def noted(case, *args, **kw):
+    """box(), whose pid is kept: what another test has killed beside us may
+    leave groups, too."""
+    return box(case, *args, **kw, prefix=(
+        "sh", "-c", f'echo $$ >> {pids(case)}; exec "$@"', "sh"))
+
+
+def groups(case):
     """Directories of ours that are left, anywhere."""
-    found = []
-    for top, dirs, _ in os.walk("/sys/fs/cgroup"):
-        found += [f"{top}/{d}" for d in dirs if d.startswith("sallyport-run-")
-                  and not os.path.exists(f"/proc/{d[14:]}")]
-    return found
+    with open(pids(case)) as f:
+        ours = {"sallyport-run-" + pid for pid in f.read().split()}
+    return [f"{top}/{d}" for top, dirs, _ in os.walk("/sys/fs/cgroup")
+            for d in dirs if d in ours]
 
 
 def test_limits(case):
     top = ground(case, "limits")
     how = "cgroup" if case.who == "root" else "rlimit"
     eat = "x = bytearray(200 << 20); x[::4096] = b'x' * len(x[::4096]); print(len(x))"
-    run = box(case, top, "python3", "-c", eat, args=("--memory", "100M"))
+    run = noted(case, top, "python3", "-c", eat, args=("--memory", "100M"))
     check(run.status != 0 and "209715200" not in run.out, run)
     check(f"memory by {how}" in start(run.log), run)
     if how == "cgroup":  # an rlimit tells nobody
         check("limit reached: memory" in run.err, run)
         check("limit reached: memory" in str(receipt(run.log)["findings"]), run)
-    run = box(case, top, "python3", "-c", eat, args=("--memory", "600M"))
+    run = noted(case, top, "python3", "-c", eat, args=("--memory", "600M"))
     check(run.status == 0 and "209715200" in run.out, run)
     check("limit reached" not in run.err, run)
 
-    run = box(case, top, "python3", "-c", BOMB, args=("--pids", "20"))
+    run = noted(case, top, "python3", "-c", BOMB, args=("--pids", "20"))
     check(run.status == 0 and "refused 19 11" in run.out, run)
     check(f"pids by {how}" in start(run.log), run)
     if how == "cgroup":
@@ -55,12 +66,12 @@ def test_limits(case):
     script = ("head -c 2000000 /dev/zero > big; stat -c %s big;"
               "python3 -c 'x = [open(\"/dev/null\") for i in range(60)]' 2>&1 |"
               "tail -1; ulimit -f unlimited; ulimit -n 4000")
-    run = box(case, top, "bash", "-c", script,
+    run = noted(case, top, "bash", "-c", script,
               args=("--fsize", "1MB", "--nofile", "50"))
     check("1000000" in run.out and "Too many open files" in run.out, run)
     check("fsize by rlimit, nofile by rlimit" in start(run.log), run)
     check(run.err.count("ulimit") == 2, run)
-    check(not groups(), groups())
+    check(not groups(case), groups(case))
 
 
 def start(log):
@@ -91,15 +102,15 @@ def test_groups_are_out_of_reach(case):
               "        print('wrote', f)\n"
               "    except OSError: pass\n" + BOMB)
     for args in (), ("--fs", "host"):
-        run = box(case, top, "python3", "-c", script,
+        run = noted(case, top, "python3", "-c", script,
                   args=("--pids", "10", *args))
         check("wrote" not in run.out and "refused 9 11" in run.out, run)
     # A session that can't begin leaves none behind either.
-    run = box(case, top, "true", args=("--pids", "10", "--rw", "/dev"))
-    check(run.status == 125 and not groups(), run)
+    run = noted(case, top, "true", args=("--pids", "10", "--rw", "/dev"))
+    check(run.status == 125 and not groups(case), run)
     for args in (("--memory", "1k"), ("--pids", "0"), ("--cpus", "x"),
                  ("--fsize", "1 XB"), ("--memory", "")):
-        run = box(case, top, "true", args=args)
+        run = noted(case, top, "true", args=args)
         check(run.status == 125 and args[0].strip("-") not in run.out, run)
 
 

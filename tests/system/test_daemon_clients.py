@@ -63,7 +63,7 @@ class Clients:
     def fetch(self, name, url, **kw):
         """What curl in the sandbox gets."""
         return self.run("exec", name, "--", "sh", "-c",
-                        f"curl -s -m 10 {url}; true", **kw).stdout
+                        f"curl -s -m 60 {url}; true", **kw).stdout
 
     def reaches(self, name, host, **kw):
         """By the proxy, and by DNS and TLS of its own."""
@@ -135,9 +135,9 @@ def test_status(case):
         check(c.reaches("a", "allowed.test") and not c.reaches("a",
                                                                "evil.test"))
         check(c.reaches("b", "other.test"))
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while c.facts("a")["counts"]["refused"] < 3:
-            check(time.monotonic() < end, c.facts("a"))
+            check(time.monotonic() < end, c.daemon.err())
             time.sleep(0.3)
         out = c.run("status")
         lines = out.stdout.splitlines()
@@ -193,11 +193,12 @@ def test_rm_ends_what_runs(case):
 
 def test_time_limit(case):
     with clients(case) as c:
-        c.run("create", "dev", "--allow", "allowed.test", "--timeout", "3s")
+        c.run("create", "dev", "--allow", "allowed.test", "--timeout", "10s")
         check(c.names() == ["dev"])
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while c.names():
-            check(time.monotonic() < end, c.facts("dev"))
+            # Not c.facts(): it may be gone between the two.
+            check(time.monotonic() < end, c.daemon.err())
             time.sleep(0.2)
         c.run("exec", "dev", "true", status=125)
 
@@ -252,6 +253,13 @@ def test_reload(case):
         check(c.reaches("dev", "allowed.test"))
 
 
+def heard(process, word, seconds=60):
+    """It says so, sooner or later."""
+    end = time.monotonic() + seconds
+    while process.stdout.readline() != word:
+        check(time.monotonic() < end, word)
+
+
 def test_daemon_killed(case):
     """While it is away nothing is reached; then the same sandbox is."""
     with clients(case) as c:
@@ -261,12 +269,11 @@ def test_daemon_killed(case):
                     "curl -s -m 2 http://allowed.test/host || echo no; "
                     "sleep 0.1; done")
         check(p.stdout.readline() == "up\n")
-        check(p.stdout.readline() == "allowed.test\n")
+        heard(p, "allowed.test\n")
         before = c.facts("dev")
         c.daemon.process.kill()
         c.daemon.process.wait()
-        while p.stdout.readline() != "no\n":
-            pass
+        heard(p, "no\n")
         out = c.run("exec", "dev", "true", status=125)
         check("no daemon answers" in out.stderr, out)
         c.daemon.start()
@@ -275,9 +282,7 @@ def test_daemon_killed(case):
         check(before["netns"] == after["netns"] and
               before["session"] != after["session"], (before, after))
         # What was started before reaches it again, too.
-        end = time.monotonic() + 30
-        while p.stdout.readline() != "allowed.test\n":
-            check(time.monotonic() < end)
+        heard(p, "allowed.test\n")
         p.kill()
         p.communicate()
 
@@ -297,7 +302,7 @@ def test_metrics(case):
         check(c.reaches("secret-name", "allowed.test"))
         check(not c.reaches("secret-name", "evil.test"))
         refused = 'sallyport_refused_total{reason="not_in_policy"}'
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while metrics(c)[refused] < 3 or \
                 metrics(c)['sallyport_verdicts_total{verdict="allowed"}'] < 3:
             check(time.monotonic() < end, metrics(c))

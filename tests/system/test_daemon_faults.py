@@ -126,7 +126,7 @@ def settled(d):
     while True:
         now = left(d)
         time.sleep(0.3)
-        if now == left(d) and not now["netns"]:
+        if now == left(d) and not now["netns"] and not now["children"]:
             return now
 
 

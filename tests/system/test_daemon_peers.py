@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-from daemon_lab import Connection, daemon, keepers, policy, user
+from daemon_lab import Connection, daemon, keepers, open_files, policy, user
 from harness import check, prompt, USER, within
 
 
@@ -20,13 +20,13 @@ from harness import check, prompt, USER, within
 def test_one_instance(case):
     with daemon(case) as d:
         second = subprocess.run(d.argv(), capture_output=True, text=True,
-                                timeout=20)
+                                timeout=60)
         check(second.returncode == 125 and "another daemon" in second.stderr,
               second)
         check(d.answers(True))
     run = subprocess.run(["setpriv", "--reuid", str(USER), "--regid", str(USER),
                           "--clear-groups", case.binary, "daemon"],
-                         capture_output=True, text=True, timeout=20)
+                         capture_output=True, text=True, timeout=60)
     check(run.returncode == 125 and "root" in run.stderr, run)
 
 
@@ -37,9 +37,8 @@ def places(d):
     for pid in keepers(d):
         with open(f"/proc/{pid}/stat") as f:
             began = int(f.read().rsplit(")", 1)[1].split()[19])
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            held = re.search("/sandboxes/(.*)/leases$",
-                             os.readlink(f"/proc/{pid}/fd/{fd}"))
+        for link in open_files(pid):
+            held = re.search("/sandboxes/(.*)/leases$", link)
             if held:
                 found.append((began, pid, held[1]))
     return [name for _, _, name in sorted(found)]
@@ -123,7 +122,7 @@ def test_bad_requests(case):
         check(peak < 400 << 10, peak)
 
 
-def raw(d, data, timeout=5):
+def raw(d, data, timeout=60):
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(timeout)
     s.connect(d.socket)
@@ -184,7 +183,7 @@ def test_hostile_peers(case):
         post = json.dumps({"name": "p", "policy": policy()}).encode()
         s = raw(d, b"POST /v1/sandboxes HTTP/1.1\r\nHost: x\r\nContent-Length: "
                 b"%d\r\n\r\n" % len(post) + post + line
-                + b"Connection: close\r\n\r\n", 20)
+                + b"Connection: close\r\n\r\n")
         got = rest(s)
         check(b"201 Created" in got and b"200 OK" in got, got)
         # One who asks and does not wait.

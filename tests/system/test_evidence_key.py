@@ -212,7 +212,7 @@ def test_not_in_memory(case):
     seed = base64.b64decode(read(config, "sallyport/signing.key").split(b"\n")[1])[16:]
     log = folder(case, "memory-log")
     process = subprocess.Popen([*case.drop(), case.binary, "run", "--log", log, "--", "sh",
-                                "-c", "echo go; sleep 20"], text=True, cwd=case.work,
+                                "-c", "echo go; sleep 300"], text=True, cwd=case.work,
                                env=case.env(XDG_CONFIG_HOME=config), stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     check(process.stdout.readline() == "go\n")
@@ -238,4 +238,4 @@ def test_not_in_memory(case):
                 check("signing.key" not in os.readlink(f"/proc/{pid}/fd/{fd}"), (pid, fd))
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)

@@ -141,23 +141,25 @@ def test_signals_and_terminal(case):
         check(p.communicate(timeout=30)[0] == "got it\n" and
               p.returncode == 9, p.returncode)
         # Who waits dies: what was run dies too.
+        # That no other test has.
+        asleep = f"sleep {2000000 + os.getpid()}"
         p = subprocess.Popen(
-            argv(case, daemon, "box", "sh", "-c", "echo up; exec sleep 2345"),
+            argv(case, daemon, "box", "sh", "-c", "echo up; exec " + asleep),
             cwd=case.work, env=case.env(), text=True, stdout=subprocess.PIPE,
             stdin=subprocess.DEVNULL)
         check(p.stdout.readline() == "up\n")
         p.kill()
         p.wait()
         p.stdout.close()
-        end = time.monotonic() + 10
-        while "sleep 2345" in sh("ps", "-eo", "args"):
+        end = time.monotonic() + 30
+        while asleep in sh("ps", "-eo", "args"):
             check(time.monotonic() < end, "it outlived its caller")
             time.sleep(0.05)
         out = subprocess.run(
             ["python3", "-c", PTY, *argv(case, daemon, "box", "bash", "--norc",
                                          "--noprofile", "-i")],
             cwd=case.work, env=dict(case.env(), TERM="dumb"), text=True,
-            capture_output=True, timeout=60)
+            capture_output=True, timeout=300)
         check(out.stdout.endswith("exit 5\n"), out)
 
 

@@ -21,7 +21,7 @@ own = itertools.count(20000)  # that no other socket gets
 def report(what, s):
     print("try", what, s.getsockname()[1], flush=True)
 def tcp_try(what, where, *data):
-    s = socket.create_connection(where, 5, ("", next(own)))
+    s = socket.create_connection(where, 30, ("", next(own))); s.settimeout(5)
     report(what, s)
     try:
         for d in data: s.sendall(d)

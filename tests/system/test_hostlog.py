@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from harness import check
+from harness import check, so_far
 
 SHOW = os.path.join(os.path.dirname(os.environ["SALLYPORT_BINARY"]), "tests",
                     "hostlog_show")
@@ -43,8 +43,7 @@ class World:
 
     def records(self, place=""):
         try:
-            with open(os.path.join(self.host, place, "audit.jsonl")) as f:
-                return [json.loads(line)["unmapped"] for line in f]
+            return [r["unmapped"] for r in so_far(os.path.join(self.host, place))]
         except FileNotFoundError:
             return []
 
@@ -65,7 +64,7 @@ class World:
                  if line.startswith("problem " + ours)])
 
 
-def until(what, seconds=10):
+def until(what, seconds=60):
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it did not come to that"

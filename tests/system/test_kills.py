@@ -8,6 +8,7 @@ import concurrent.futures
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import threading
@@ -20,13 +21,17 @@ from witness import CLIENT, Witness, policy, read_log, unrecorded
 AT_ONCE = 4
 ROLES = ("gate", "ledger", "warden")
 
+# Says so when as many have been served as it is told.
 LOAD = CLIENT + """
 TAG = sys.argv[1]
+served = threading.Semaphore(0)
 def work(door):
     while True:
-        try: door()
+        try:
+            if door() == b"ok\\n": served.release()
         except OSError: time.sleep(0.01)
 for door in DOORS * 2: threading.Thread(target=work, args=(door,), daemon=True).start()
+for i in range(int(sys.argv[2])): served.acquire()
 print("go", flush=True)
 sys.stdin.read()
 os._exit(7)
@@ -39,7 +44,7 @@ def rounds(case):
 
 def gone(pids):
     """Waits until none of them is there any more; says which stayed."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         pids = [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
         if not pids:
@@ -62,7 +67,8 @@ class Kills:
         tag = f"round{number}"
         with self.starting:  # the harness counts the logs
             process, log = self.case.start(
-                "python3", "-c", LOAD, tag, allow=(), args=self.args,
+                "python3", "-c", LOAD, tag, str(60 if number % 4 else 0),
+                allow=(), args=self.args,
                 stdin=subprocess.PIPE)
         self.role[log] = role
         try:
@@ -74,7 +80,7 @@ class Kills:
             time.sleep(chance.uniform(0, 0.4))
             os.kill(victim, signal.SIGKILL)
             time.sleep(chance.uniform(0, 0.3))
-            _, err = process.communicate(timeout=40)
+            _, err = process.communicate(timeout=120)
         finally:
             process.kill()
         stayed = gone(all_of_it)
@@ -172,14 +178,17 @@ def test_gate_at_the_end(case):
     for _ in range(6):
         process, log = case.start("sh", "-c", "echo go; read x", stdin=subprocess.PIPE)
         check(process.stdout.readline() == "go\n")
-        gate = case.child(process, "gate")
+        gate, ledger = case.child(process, "gate"), case.child(process, "ledger")
+        below = [os.pidfd_open(pid) for pid in descendants(process.pid) if pid != ledger]
         os.kill(process.pid, signal.SIGSTOP)
         os.kill(gate, signal.SIGKILL)
         process.stdin.close()
-        time.sleep(0.2)
+        for one in below:
+            check(select.select([one], [], [], 60)[0], "it goes on")
+            os.close(one)
         os.kill(process.pid, signal.SIGCONT)
         process.stdin = None
-        _, err = process.communicate(timeout=40)
+        _, err = process.communicate(timeout=120)
         check(process.returncode == 1, err)  # read(1) had nothing
         found = [f["text"] for f in receipt_of(log)["findings"]]
         check(len(found) == 1 and "the gate died" in found[0], found)
@@ -204,7 +213,7 @@ def kill_at_the_end(case, world, number, starting):
         pass
     os.close(pidfd)
     process.stdin = None
-    process.communicate(timeout=40)
+    process.communicate(timeout=120)
     check(not gone(all_of_it), (number, role))
     done = subprocess.run([case.binary, "verify", "--json", "--key", world.vkey, log],
                           text=True, capture_output=True, timeout=60)

@@ -25,7 +25,7 @@ def work(door):
             bad[got] = bad.get(got, 0) + 1
             time.sleep(0.05)
 for door in DOORS * 2: threading.Thread(target=work, args=(door,), daemon=True).start()
-while min(good.values()) < 20: time.sleep(0.01)
+while min(good.values()) < 21: time.sleep(0.01)
 print("go", flush=True)
 """
 
@@ -77,7 +77,7 @@ sys.stdin.readline()
         say(process, "")
         seen = process.stdout.readline()
         check(seen.endswith(" {}\n"), seen)  # nobody was refused
-        process.communicate("end\n", timeout=30)
+        process.communicate("end\n", timeout=60)
         check(process.returncode == 0, process.returncode)
         records = proven(witness, log)
         check(not [r for r in records if r["class_uid"] == 2004], log)
@@ -224,7 +224,7 @@ sys.stdin.readline()
 began = time.monotonic()
 time.sleep(0.3)
 for f in tunnel, by_socks_now, plain, direct, tls, dns: print(f.__name__, tries(f), flush=True)
-for i in range(20):
+while time.monotonic() - began < 2.5:
     short.sendall(b"x"); assert short.recv(1) == b"x"
     time.sleep(0.1)
 short.shutdown(socket.SHUT_WR)
@@ -234,7 +234,7 @@ try:
         going.sendall(b"x")
         if not going.recv(1): raise OSError()
         time.sleep(0.02)
-except OSError: print("cut", time.monotonic() - began, tries(tunnel), flush=True)
+except OSError: print("cut", time.monotonic(), tries(tunnel), flush=True)
 time.sleep(60)
 """
 
@@ -245,9 +245,10 @@ def test_killed(case):
     with Witness(case, "killed") as witness:
         process, log = begin(case, DOORS)
         before = witness.count()
-        os.kill(case.child(process, "ledger"), signal.SIGKILL)
+        ledger = case.child(process, "ledger")
         began = time.monotonic()
-        out, err = process.communicate("killed\n", timeout=30)
+        os.kill(ledger, signal.SIGKILL)
+        out, err = process.communicate("killed\n", timeout=60)
         lasted = time.monotonic() - began
         said = dict(line.split(" ", 1) for line in out.splitlines())
         when, _, then = said.pop("cut").partition(" ")
@@ -255,7 +256,8 @@ def test_killed(case):
                        "plain": "503 proxy-status",
                        "direct": "ConnectionResetError", "tls": "alert 80",
                        "dns": "rcode 2", "short": "b''"}, (said, err))
-        check(GRACE_S - 0.5 < float(when) < GRACE_S + 1
+        when = float(when) - began
+        check(GRACE_S - 0.5 < when < GRACE_S + 1
               and then == "503 proxy-status", (when, then))
         check(GRACE_S + 0.5 < lasted < GRACE_S + 4, lasted)
         check(process.returncode == 125 and "the ledger died" in err
@@ -281,7 +283,7 @@ time.sleep(60)
 """, args=args)
         log = where or log
         undo = lose(case.child(process, "ledger"), log)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         if undo:
             undo()
         check(out == "unavailable\n" and process.returncode == 125, (out, err))
@@ -323,7 +325,7 @@ def serving(case, *args, port):
 
 def test_nothing_is_claimed(case):
     """For programs, and under `serve`: what is not known is null."""
-    run, _ = case.start("sh", "-c", "echo go; sleep 30", args=("--json",))
+    run, _ = case.start("sh", "-c", "echo go; sleep 600", args=("--json",))
     check(run.stdout.readline() == "go\n")
     table, line = serving(case, port=18094), serving(case, "--json", port=18095)
     for process in run, table, line:
@@ -363,6 +365,6 @@ def test_disk_broken(case):
             ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=write",
              "-e", "inject=write:error=EIO", "-p", str(ledger)],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        return lambda: check(strace.wait(20) in (0, 1), strace.stderr.read())
+        return lambda: check(strace.wait(60) in (0, 1), strace.stderr.read())
     # It can't say so either.
     lost_under_load(case, "broken", lose, says="the ledger is gone")

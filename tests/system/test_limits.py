@@ -17,17 +17,18 @@ def ask(s, i, name):
     q = struct.pack(">6H", i, 0x100, 1, 0, 0, 0)
     for label in name.split("."): q += bytes([len(label)]) + label.encode()
     s.send(q + b"\\0" + struct.pack(">2H", 1, 1))
-def rcodes(s, seconds):
-    got = {{}}; s.settimeout(seconds)
-    while True:
+def rcodes(s, count):
+    got = {{}}; s.settimeout(30)
+    while len(got) < count:
         try: d = s.recv(4096)
-        except OSError: return got
+        except OSError: break
         got[struct.unpack(">H", d[:2])[0]] = d[3] & 15
+    return got
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("198.19.0.1", 53))
 began = time.monotonic()
 for i in range({count}): ask(s, i, "allowed.test")
+got = rcodes(s, {count})  # each is answered, in the order in which they came
 spent = time.monotonic() - began
-got = rcodes(s, 1)
 ok = sum(1 for r in got.values() if r == 0)
 print(ok, len(got), spent)
 time.sleep(1.2)
@@ -48,7 +49,7 @@ def test_names(case):
     check(run.out.startswith("allowed 198.18.0.1"), run)
     said(run, "limit_names")
     # By the proxy they are the same names.
-    run = case.run("curl", "-s", "-m", "5", *(f"http://{h}.test/" for h in hosts),
+    run = case.run("curl", "-s", "-m", "50", *(f"http://{h}.test/" for h in hosts),
                    allow=(), args=args)
     check(run.out.count("hello") == 4 and run.denied("limit_names", "cdn.test"), run)
 
@@ -98,14 +99,14 @@ def test_dns_per_second(case):
 
 
 CONNECT = """
-import socket, sys, time
+import concurrent.futures, socket, sys, time
 def one(door):
     try:
         if door == "direct":
-            s = socket.create_connection(("allowed.test", 7000), 5)
+            s = socket.create_connection(("allowed.test", 7000), 60)
             s.sendall(b"\\0 200 ")
         else:
-            s = socket.create_connection(("198.19.0.1", 3128), 5)
+            s = socket.create_connection(("198.19.0.1", 3128), 60)
             s.sendall(b"CONNECT allowed.test:443 HTTP/1.1\\r\\nHost: allowed.test:443\\r\\n\\r\\n")
         got = s.recv(100)
         s.close()
@@ -115,7 +116,8 @@ def one(door):
 door = sys.argv[1]
 socket.gethostbyname("allowed.test")
 began = time.monotonic()
-n = sum(one(door) for i in range(60))
+# At once: one after the other they may be no more than a second brings.
+with concurrent.futures.ThreadPoolExecutor(60) as pool: n = sum(pool.map(one, [door] * 60))
 print(n, time.monotonic() - began, flush=True)
 time.sleep(1.2)
 print("again", one(door))
@@ -155,7 +157,7 @@ while sys.stdin.readline() != "go\\n":
     print("serves", flush=True)
 began = time.monotonic()
 n = 0
-while time.monotonic() - began < 3: n += status() == "200"
+while time.monotonic() - began < 3 or not n: n += status() == "200"
 print(n)
 """, allow=(), args=args, stdin=subprocess.PIPE)
     check(process.stdout.readline() == "empty\n")
@@ -189,11 +191,12 @@ def question(i):
 TUNNEL = b"CONNECT evil.test:443 HTTP/1.1\\r\\nHost: evil.test:443\\r\\n\\r\\n"
 PLAIN = b"GET http://evil.test/ HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n"
 KEPT = b"GET http://allowed.test/host HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n"
-silent = [connect() for i in range(4500)]
 kept = [connect() for i in range(400)]
 for s in kept:
     s.sendall(KEPT)
     while not s.recv(4096).endswith(b"allowed.test\\n"): pass
+# The last ones: who says nothing for ten seconds is cut.
+silent = [connect() for i in range(4500)]
 print("go", flush=True)
 sys.stdin.readline()
 def flood():
@@ -254,7 +257,7 @@ def test_a_slow_ledger_loses_nothing(case):
     time.sleep(5)
     os.kill(ledger, signal.SIGCONT)
     check(gate == case.child(process, "gate"))
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=400)
     refused, plain, tcp, udp = map(int, out.split())
     check((refused, plain, tcp, udp) == (9000, 400, 3000, 3000), (out, err))
     with open(log + "/audit.jsonl") as f:

@@ -129,7 +129,7 @@ def test_serve(case):
         check("hello" in got.stdout, got)
     finally:
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     check(f"policy: {path}\n" in err, err)
     with open(log + "/audit.jsonl") as f:
         check(f"; policy {path}" in f.readline())

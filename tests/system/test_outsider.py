@@ -16,7 +16,7 @@ import time
 
 import yaml
 
-from harness import check
+from harness import check, descendants
 from lab import HERE, TOP
 from evidence_lab import ASK, folder, parts, policy, public_of, read, receipt, sallyport
 from test_hostlog import World, until
@@ -225,9 +225,9 @@ def test_by_hand(case):
 
 WANDER = """
 import socket, struct, subprocess, sys, time
-def curl(*args): subprocess.run(["curl", "-s", "-m", "5", "-o", "/dev/null", *args])
+def curl(*args): subprocess.run(["curl", "-s", "-m", "30", "-o", "/dev/null", *args])
 def socks(name, port):
-    s = socket.create_connection(("198.19.0.1", 3128), 5)
+    s = socket.create_connection(("198.19.0.1", 3128), 30)
     s.sendall(b"\\5\\1\\0"); s.recv(2)
     s.sendall(b"\\5\\1\\0\\3" + bytes([len(name)]) + name + port.to_bytes(2, "big"))
     return s, s.recv(10)
@@ -292,8 +292,8 @@ def wander(case, name, mode):
     policy(case, name, mode + POLICY.replace("7000", "7001"))
     run = sallyport(case, "reload", log)
     check(run.returncode == 0, run)
-    os.kill(case.child(process, "gate"), signal.SIGKILL)
-    time.sleep(1)
+    case.kill(process, "gate")
+    case.child(process, "gate")
     answer()
     process.communicate(timeout=60)
     return log
@@ -348,8 +348,10 @@ def test_each_field_of_the_host_log_is_told(case):
         check(world.run("true").status == 0)
         process, _ = case.start("sleep", "60", args=world.args)
         until(lambda: len(world.records()) == 3)
+        below = descendants(process.pid)
         os.kill(process.pid, signal.SIGKILL)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
+        until(lambda: not any(os.path.exists(f"/proc/{p}") for p in below))
         world.wait()
         os.unlink(world.host + "/checkpoints")
         check(world.run("true").status == 0)

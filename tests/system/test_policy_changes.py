@@ -24,7 +24,7 @@ def gate(case, text):
             yield Session(case, process, log, path)
         finally:
             process.stdin.close()
-            process.wait(20)
+            process.wait(60)
             process.stdout.close()
 
 
@@ -54,7 +54,7 @@ def revoked(case, session, ways, text, why, before=lambda: None):
         check(want != "ok" or key.split()[0] in ("absolute", "host"), f"R3 {key}: {want}")
     check(tries["connect allowed.test"] == f"403 {why}"
           and tries["socks allowed.test"] == "socks 2", tries)
-    got = session.tell(until=time.time() + 0.3)
+    got = session.tell(until=time.time() + 1)
     check(session.reasons(got["held"]["absolute allowed.test"]) == [why], got)
     if "raw" in ways:  # to the address that it had
         words = session.dropped("allowed.test", 7000)
@@ -165,13 +165,12 @@ def test_a_websocket_is_cut(case):
     world(case)
     code = r"""
 import socket, sys, time
-s = socket.create_connection(("web.test", 80), 5)
+s = socket.create_connection(("web.test", 80), 30)
 s.sendall(b"GET /ws HTTP/1.1\r\nHost: web.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
           b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 got = b""
 while b"free" not in got: got += s.recv(100)
 print("open", flush=True)
-s.settimeout(5)
 try: s.recv(1)
 except ConnectionResetError: pass
 print(time.time(), flush=True)
@@ -183,7 +182,7 @@ print(time.time(), flush=True)
     check(process.stdout.readline() == "open\n")
     _, done = session.reload("allow: [other.test]\n")
     ended = float(process.stdout.readline())
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     within(1, ended - done, "R3")
     check(any(r.get("status_code") == "policy_revoked"
               and r.get("dst_endpoint", {}).get("ip") == WEB

@@ -273,7 +273,7 @@ def test_broken_policies(case):
 
 def test_without_variables(case):
     """N14: a client that is told of no proxy, or to use none, has none of it."""
-    direct = ("env", "-i", "curl", "-sk", "-m", "5", "--noproxy", "*")
+    direct = ("env", "-i", "curl", "-sk", "-m", "30", "--noproxy", "*")
     seen = len(case.lab.packets("tcp or udp"))
     for what, command in {
             "N14 a name": (*direct, "https://evil.test/"),
@@ -287,7 +287,7 @@ def test_without_variables(case):
             "N14 DoH": (*direct, "--doh-url", "https://8.8.8.8/dns-query",
                         "https://evil.test/"),
             "N14 NO_PROXY": ("env", "NO_PROXY=*", "no_proxy=*", "curl", "-sk",
-                             "-m", "5", "https://evil.test/")}.items():
+                             "-m", "30", "https://evil.test/")}.items():
         run = case.run(*command, allow=("allowed.test",))
         check(run.status in (6, 7, 35, 28) and run.status != 28 and not run.out
               and run.denied(), f"{what}: {run}")
@@ -305,18 +305,19 @@ def pump(a, b):
     except OSError: pass
     try: b.shutdown(1)
     except OSError: pass
-def serve(where, local):
+def listening(local):
     s = socket.socket(); s.bind(("127.0.0.1", local)); s.listen(9)
+    return s
+def serve(where, s):
     while True:
         c, _ = s.accept(); u = socket.create_connection(where)
         for a, b in ((c, u), (u, c)):
             threading.Thread(target=pump, args=(a, b), daemon=True).start()
-threading.Thread(target=serve, args=((gw, int(port)), 8001), daemon=True).start()
-threading.Thread(target=serve, args=(("allowed.test", 443), 8002), daemon=True).start()
-threading.Thread(target=serve, args=(("allowed.test", 80), 8003), daemon=True).start()
-import time; time.sleep(0.3)
+threading.Thread(target=serve, args=((gw, int(port)), listening(8001)), daemon=True).start()
+threading.Thread(target=serve, args=(("allowed.test", 443), listening(8002)), daemon=True).start()
+threading.Thread(target=serve, args=(("allowed.test", 80), listening(8003)), daemon=True).start()
 def curl(*args):
-    r = subprocess.run(["env", "-i", "curl", "-sk", "-m", "5", "-o", "/dev/null", "-w",
+    r = subprocess.run(["env", "-i", "curl", "-sk", "-m", "30", "-o", "/dev/null", "-w",
         "%{http_code}/%{http_connect}", *args], capture_output=True, text=True)
     print(r.returncode, r.stdout)
 for name in "allowed.test", "evil.test":

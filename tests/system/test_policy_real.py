@@ -33,7 +33,7 @@ def said(name):
     return f"GET /host HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n".encode()
 def get(address, name, port=443):
     try:
-        s = socket.create_connection((address, port), 5)
+        s = socket.create_connection((address, port), 30)
         if port == 443: s = context.wrap_socket(s, server_hostname=name)
         s.sendall(said(name))
         got = b""
@@ -42,7 +42,7 @@ def get(address, name, port=443):
     except OSError as e: return type(e).__name__
 def raw(address, port, text):
     try:
-        s = socket.create_connection((address, port), 5); s.sendall(text)
+        s = socket.create_connection((address, port), 30); s.sendall(text)
         return "got " + s.recv(99).decode()[:12]
     except OSError as e: return type(e).__name__
 """

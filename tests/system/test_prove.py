@@ -15,12 +15,14 @@ from lab import sh
 # An address of each of the attacks on packets is here, and answers.
 WORLD = """
 import socket, sys, threading
+up = threading.Semaphore(0)
 def tcp(at, port):
     s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind((at, port)); s.listen(16)
+    s.bind((at, port)); s.listen(16); up.release()
     while True: s.accept()[0].close()
 def udp(at, port, answer):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((at, port))
+    up.release()
     while True:
         data, peer = s.recvfrom(4096); s.sendto(answer(data), peer)
 def dns(data):
@@ -30,6 +32,8 @@ jobs = [(tcp, 80), (tcp, 853), (udp, 123, bytes), (udp, 53, dns)]
 for at in sys.argv[1:]:
     for f, *args in jobs:
         threading.Thread(target=f, args=(at, *args), daemon=True).start()
+for _ in sys.argv[1:]:
+    for _ in jobs: up.acquire()
 print("ready", flush=True)
 threading.Event().wait()
 """
@@ -293,7 +297,7 @@ def test_sandbox_that_runs(case):
     """A session of somebody else's, with its log."""
     if case.who != "root":
         return
-    process, log = case.start("sleep", "60")
+    process, log = case.start("sleep", "600")
     mine = os.readlink("/proc/self/ns/net")
     try:
         def inside():
@@ -317,7 +321,7 @@ def test_sandbox_that_runs(case):
               "error\nthe report is not taken: Invalid argument\n")
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     receipt_tells(case, Proof(proof.process, log))
 
 

@@ -5,9 +5,10 @@ import contextlib
 import json
 import os
 import subprocess
+import time
 
 from daemon_lab import OTHER, user
-from harness import USER, check, silent
+from harness import USER, check, silent, so_far
 from test_daemon_clients import Clients
 
 
@@ -32,11 +33,15 @@ def prove(clients, status=0):
     return said
 
 
-def records(said, event):
-    with open(said["log"]) as f:
-        rows = [json.loads(line) for line in f]
-    return [r["unmapped"]["detail"] for r in rows
-            if r["unmapped"]["event"] == event]
+def records(said, event, count=0):
+    """So far; of those that are to come, not before there are as many."""
+    end = time.monotonic() + 30
+    while True:
+        found = [r["unmapped"]["detail"] for r in so_far(os.path.dirname(said["log"]))
+                 if r["unmapped"]["event"] == event]
+        if len(found) >= count or time.monotonic() > end:
+            return found
+        time.sleep(0.02)
 
 
 def receipt(clients, said):
@@ -64,8 +69,8 @@ def test_good_sandbox(case):
             check(said["at"][name]["recorded"], said["at"][name])
         # The owner's user namespace bounds it as any command.
         check(said["at"]["namespaces"]["result"] == "held", said["at"])
-        check(records(said, "exec") == [f"uid {me(case)}: sallyport prove"])
-        check(records(said, "attacks") ==
+        check(records(said, "exec", 1) == [f"uid {me(case)}: sallyport prove"])
+        check(records(said, "attacks", 1) ==
               [f"uid {me(case)}: {said['held']} held, 0 got out, "
                f"{said['skipped']} skipped"], records(said, "attacks"))
         text, shown = receipt(clients, said)
@@ -101,7 +106,7 @@ def test_hole_and_its_receipt(case):
         check(out == ["unix-abstract"] and
               "of-the-host" in said["at"]["unix-abstract"]["detail"], said)
         check(prove(clients)["got_out"] == 0)
-        check(records(said, "finding") ==
+        check(records(said, "finding", 1) ==
               [f"uid {me(case)} reports attacks that got out: unix-abstract"],
               records(said, "finding"))
         text, _ = receipt(clients, said)
@@ -134,7 +139,7 @@ def test_who_may_report(case):
         s = d.one("box")
         check(records({"log": s["log"] + "/audit.jsonl"}, "attacks") == [])
         check(d.ask("POST", path, good)[0] == 200)
-        check(records({"log": s["log"] + "/audit.jsonl"}, "attacks") ==
+        check(records({"log": s["log"] + "/audit.jsonl"}, "attacks", 1) ==
               ["uid 0: 1 held, 0 got out, 0 skipped"])
 
 
@@ -151,7 +156,7 @@ def test_reports_leave_room(case):
                 {"duration_ms": 1, "results": {name: "got_out"}})
             check(status == 200, answer)
         said = {"log": log + "/audit.jsonl"}
-        check(len(records(said, "attacks")) == 66, said)
-        check(len(records(said, "finding")) == 16, records(said, "finding"))
+        check(len(records(said, "attacks", 66)) == 66, said)
+        check(len(records(said, "finding", 16)) == 16, records(said, "finding"))
         text, _ = receipt(clients, said)
         check("  attacks   0 held, 2 got out" in text, text)

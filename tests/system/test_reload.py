@@ -378,3 +378,20 @@ def test_real_addresses(case):
         check(s.do("dns", "other.test") == GOOD)
         s.works("try", "tls", "other.test", 443)
         check(not events(s.records(), "finding"), events(s.records(), "finding"))
+
+
+def test_a_range_over_a_name_comes_and_goes(case):
+    """Without a gap: who is connected by the name, and says something all the
+    time, notices nothing."""
+    only = "dns: {answers: real}\nallow:\n  - {host: other.test, ports: [443]}\n"
+    with Session(case, only) as s:
+        s.works("open", "busy", "tls", "other.test", 443)
+        s.works("busy", "busy")
+        for ports in ("400-8000", "443", "443-444") * 5:
+            s.reload(only + f"  - {{address: {GOOD}/32, ports: [{ports}]}}\n")
+            s.reload(only)
+        s.works("calm")
+        s.works("try", "tls", "other.test", 443)
+        check(not events(s.records(), "packet"), "packets were dropped")
+        check("refused" in s.fails("try", "raw", GOOD, 444))
+        check(not events(s.records(), "finding"), events(s.records(), "finding"))

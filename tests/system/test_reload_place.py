@@ -79,7 +79,7 @@ def test_next_session_after_a_replaced_file(case):
         with Session(case, BOTH, path=path) as s:
             if kill:
                 os.kill(warden_of(s.process, s.gate()), signal.SIGKILL)
-                s.process.wait(10)
+                s.process.wait(60)
             replaced()
             refused()
         check(kill or "was replaced" in s.err, s.err)
@@ -152,7 +152,7 @@ def test_which_session(case):
         check(reload(case, out["session"]).returncode == 0)
         # The command's SIGHUP is its own.
         running[0].send_signal(signal.SIGHUP)
-        check(running[0].wait(10) == 128 + signal.SIGHUP)
+        check(running[0].wait(60) == 128 + signal.SIGHUP)
         check("unchanged" in reload(case).stdout)
         if home:
             place = f"{home}/sallyport/{out['session']}"
@@ -166,7 +166,7 @@ def test_which_session(case):
     finally:
         for process in running:
             process.stdin.close()
-            process.wait(10)
+            process.wait(60)
     check(reload(case).returncode == 125)
     if home:
         left = [name for _, _, names in os.walk(home) for name in names

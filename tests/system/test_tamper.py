@@ -85,17 +85,21 @@ class Session:
         check(sorted(found) == ["gateway", "sandbox"], (found, inside))
         return found
 
-    def tool(self, where, *argv):
-        """Runs a tool there; its pid. As the user: with the rights that the
-        user has over namespaces of its own."""
+    def begin(self, where, *argv):
+        """Starts a tool there. As the user: with the rights that the user has
+        over namespaces of its own."""
         enter = ["nsenter", f"--net={self.namespaces()[where]}"]
         if self.case.who == "user":
             enter.insert(1, f"--user=/proc/{self.pid}/ns/user")
             enter += ["--preserve-credentials"]
-        child = subprocess.Popen([*self.case.drop(), *enter, *argv],
-                                 text=True, stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT)
-        out, _ = child.communicate(timeout=30)
+        return subprocess.Popen([*self.case.drop(), *enter, *argv],
+                                text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT)
+
+    def tool(self, where, *argv):
+        """Runs it; its pid."""
+        child = self.begin(where, *argv)
+        out, _ = child.communicate(timeout=60)
         check(child.returncode == 0, (argv, out))
         return child.pid
 
@@ -107,7 +111,7 @@ class Session:
 
     def wait(self, count):
         """Until there are so many findings."""
-        end = time.monotonic() + 15
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             found = self.findings()
             if len(found) >= count:
@@ -123,9 +127,12 @@ class Session:
         gate = self.case.child(self.process, "gate")
         check(gate != self.gate, "the same gate")
         self.gate = gate
-        back = [r for r in self.records()
+        self.case.lab.wait(lambda: len(self.back()) >= count, "the record")
+        check(len(self.back()) == count, (count, self.back()))
+
+    def back(self):
+        return [r for r in self.records()
                 if r.get("unmapped", {}).get("event") == "ruleset"]
-        check(len(back) == count, (count, back))
 
     def end(self):
         """Ends it by itself: nothing was wrong in the end."""
@@ -136,7 +143,8 @@ class Session:
 
     def ended(self, *words):
         """It was ended, with a finding that has these words."""
-        out, err = self.process.communicate(timeout=30)
+        self.process.wait(60)  # its command would end with its input
+        out, err = self.process.communicate(timeout=60)
         check(self.process.returncode == 125, (self.process.returncode, out, err))
         text = [r["finding_info"]["title"] for r in self.findings()]
         check(any(all(w in t for w in words) for t in text), (words, text))
@@ -239,9 +247,13 @@ def test_again_and_again(case):
 def test_storm(case):
     """Changes without end: ended, and nothing gets out meanwhile."""
     session = Session(case)
-    session.tool("gateway", "sh", "-c",
-                 "for i in $(seq 100); do nft flush ruleset; done")
-    session.ended("more often")
+    storm = session.begin("gateway", "sh", "-c",
+                          "trap exit TERM; while :; do nft flush ruleset; done")
+    try:
+        session.ended("more often")
+    finally:
+        storm.terminate()
+        storm.communicate(timeout=60)
 
 
 def test_second_interface(case):
@@ -307,7 +319,7 @@ def test_speed(case):
         gone = []
         pidfd = os.pidfd_open(session.gate)
         seen = threading.Thread(target=lambda: gone.append(
-            (select.select([pidfd], [], [], 10), time.time())))
+            (select.select([pidfd], [], [], 60), time.time())))
         seen.start()
         session.tool("gateway", "strace", "-ttt", "-qq", "-e", "trace=sendmsg",
                      "-o", trace, "nft", "flush", "ruleset")

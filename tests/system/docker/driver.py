@@ -10,7 +10,7 @@ import socketserver
 import subprocess
 import threading
 
-from engine import PLUGINS
+from engine import PLUGINS, ready
 from lab import sh
 
 GROUP = "21328"  # LOCK_GROUP
@@ -120,7 +120,7 @@ class Driver:
         sh(*inside, "ip", "link", "set", "br0", "up")
         self.lab.spawn(*inside, "python3", "-c", SERVER,
                        gateway.split("/")[0], log)
-        self.lab.wait(lambda: os.path.exists(log), "name server")
+        self.lab.wait(lambda: ready(log), "name server")
         self.networks[name] = {"holder": holder, "inside": inside, "log": log,
                                "gateway": gateway.split("/")[0], "bits": bits}
 

@@ -74,7 +74,7 @@ class DockerLab(Lab):
             sh("mount", "-t", "tmpfs", "-o", "mode=755", "lab", "/etc/docker")
         self.questions = self.dir + "/questions"
         self.spawn("python3", "-c", RESOLVER, self.questions)
-        self.wait(lambda: os.path.exists(self.questions), "resolver")
+        self.wait(lambda: ready(self.questions), "resolver")
         return self
 
     def resolv(self, text):
@@ -100,7 +100,27 @@ class DockerLab(Lab):
         # The one thing of the machine's own that an engine needs.
         for place in glob.glob(f"/sys/fs/cgroup/**/{self.group}",
                                recursive=True):
-            os.rmdir(place)
+            self.wait(lambda: vanished(place), "the end of all in " + place)
+
+
+def ready(path):
+    """A server has said so there: it is bound."""
+    try:
+        with open(path) as f:
+            return f.readline().startswith("ready")
+    except FileNotFoundError:
+        return False
+
+
+def vanished(place):
+    """A cgroup is there until the last of its processes is buried."""
+    try:
+        os.rmdir(place)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return False
+    return True
 
 
 class Engine:
@@ -257,6 +277,17 @@ def mounts():
 
 def fds(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def steady(read, seconds=60):
+    """What read() says once it has said the same for a second."""
+    got, since = read(), time.monotonic()
+    end = since + seconds
+    while time.monotonic() < min(end, since + 1):
+        time.sleep(0.1)
+        if (now := read()) != got:
+            got, since = now, time.monotonic()
+    return got
 
 
 def settle(read, want, seconds=60):

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-from engine import Engine
+from engine import Engine, leftovers, steady
 from lab import DNS, EVIL
 
 CONTROL = "/run/sallyport/control.sock"
@@ -104,11 +104,12 @@ class Case:
         got = self.docker.run("run", "--rm", "box", "wget", "-qO-",
                               f"http://{EVIL}/")
         assert "hello" in got.stdout, got
-        self.control = len(self.evil())
-        assert self.control
+        self.lab.wait(self.evil, "the control")
+        self.control = len(steady(self.evil))
         self.docker.run("run", "--rm", "box", "timeout", "5", "nslookup",
                         "control.tunnel.test", DNS, check=False)
-        assert [p for p in self.lab.packets("port 53") if "control." in p]
+        self.lab.wait(lambda: [p for p in self.lab.packets("port 53")
+                               if "control." in p], "the control's question")
 
     def stop(self):
         if hasattr(self, "docker"):
@@ -132,6 +133,11 @@ class Case:
         if packets or asked:
             print("FAILED leaked:", *packets[:20], *asked[:20], sep="\n")
         return not packets and not asked
+
+    def at_rest(self, read=leftovers):
+        """What there is when no test before is still being tidied up."""
+        wait(lambda: not self.daemon.sandboxes(), "the ends of those before")
+        return steady(read)
 
     def network(self, name, *options, **kw):
         return self.docker.run("network", "create", "-d", "sallyport",

@@ -10,7 +10,7 @@ import os
 import subprocess
 import time
 
-from engine import leftovers, settle
+from engine import leftovers, settle, steady
 from lab import EVIL
 from product import Case as Product
 from product import wait
@@ -93,8 +93,9 @@ class Case(Product):
             pass
         self.lab.wait(lambda: self.leaks(), "the control")
         self.remove(c)
-        self.known = self.leaks()
-        self.control = len(self.evil())
+        # A capture is written a while after what it has seen.
+        self.known = steady(self.leaks)
+        self.control = len(steady(self.evil))
 
     @contextlib.contextmanager
     def sending(self, c, seconds=0.4):
@@ -169,7 +170,7 @@ def test_flush(case):
                "nft add rule inet sallyport_lock out accept",
                "nft 'add table inet mine; add chain inet mine c { type filter "
                "hook output priority -500; }; add rule inet mine c accept'")
-    wait(lambda: "sallyport_lock" in tables(c, case), "the tables", 5)
+    wait(lambda: "sallyport_lock" in tables(c, case), "the tables")
     if "owner" in before:
         assert tables(c, case).count("table inet sallyport_lock") == 1
     assert "hello" in case.fetch(c, "allowed.test").stdout

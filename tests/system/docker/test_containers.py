@@ -14,7 +14,7 @@ REMOTE = "nameserver 93.184.216.53\n"
 
 def test_network(case):
     """Made, shown, used, removed; wrong ones are refused, with reasons."""
-    before = leftovers()
+    before = case.at_rest()
     case.network("n1", "-o", "policy=/etc/sallyport/agent.yaml")
     c = case.container(network="n1")
     case.held(c)
@@ -124,7 +124,7 @@ def test_random_port(case):
     assert ports
     for port in ports:
         name = case.name()
-        got = case.docker.sh(c, f"timeout 5 nslookup {name} 127.0.0.11:{port}")
+        got = case.docker.sh(c, f"timeout 30 nslookup {name} 127.0.0.11:{port}")
         assert "NXDOMAIN" in got.stdout, got
         assert not case.lab.asked(name)
     case.remove(c)
@@ -196,7 +196,7 @@ def test_hardened(case):
 
 def test_published(case):
     """Refused, unless the network was made for it."""
-    before = leftovers()
+    before = case.at_rest()
     got = case.docker.run("run", "--rm", "--network", "agents", "-p",
                           "127.0.0.1:8088:8000", "box", "true", check=False)
     assert got.returncode and "-o publish=true" in got.stderr, got
@@ -211,16 +211,20 @@ def test_publishing(case):
     case.docker.run("exec", "-d", c, "httpd", "-f", "-p", "8000", "-h", "/etc")
     wait(lambda: "8000" in case.docker.inside(c, "ss", "-Hltn"), "httpd")
     with urllib.request.urlopen("http://127.0.0.1:8088/passwd",
-                                timeout=10) as answer:
+                                timeout=60) as answer:
         assert b"nobody" in answer.read()
     case.held(c)
     sandbox = case.sandbox(c)
     case.remove(c)
     assert any("8000" in str(r) and "8088" in str(r)
                for r in case.records(sandbox)), "no record of it"
-    with socket.socket() as s:
-        assert s.connect_ex(("127.0.0.1", 8088)), "still open"
+    wait(lambda: not takes("127.0.0.1", 8088), "its door to be shut")
     case.docker.run("network", "rm", "pub")
+
+
+def takes(*where):
+    with socket.socket() as s:
+        return s.connect_ex(where) == 0
 
 
 def test_second_network(case):
@@ -281,6 +285,7 @@ def test_tables_taken_away(case):
         case.docker.inside(c, "nft", rules, check=False)
         if not owned:
             wait(lambda: len(case.findings(sandbox)) > seen, "a finding")
+            settle(read, before)
         assert read() == before, rules
         case.held(c)
     assert owned or "put back" in str(case.findings(sandbox))

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from api import Api, Plugin
 from engine import SOCKET, fds, leftovers, settle
-from product import Case, wait  # noqa: F401
+from product import Case  # noqa: F401
 from test_restarts import children
 
 FULL = os.environ.get("SALLYPORT_CYCLES") == "full"
@@ -68,12 +68,12 @@ def measured(case, name, cycles, run):
     """Counts, runs all cycles, and counts again."""
     daemon, engine = case.daemon.process.pid, case.docker.daemon.pid
     run(WORKERS)  # what is made once, and kept
-    before = wait(lambda: (s := state(case))["sandboxes"] == 0 and s, "an end")
+    before = case.at_rest(lambda: state(case))
     kib = memory(daemon), memory(engine), fds(engine), sockets(daemon)
     began = time.monotonic()
     run(cycles)
     seconds = time.monotonic() - began
-    after = settle(lambda: state(case), before, 30)
+    after = settle(lambda: state(case), before, 90)
     now = memory(daemon), memory(engine), fds(engine), sockets(daemon)
     print(f"{name}: {cycles} cycles in {seconds:.1f} s; " + ", ".join(
         f"{what} {len(v) if isinstance(v, list) else v}->"
@@ -252,7 +252,7 @@ def test_calls(case):
 
 def test_bad_calls(case):
     """What is wrong is answered by a reason, and leaves nothing behind."""
-    before = state(case)
+    before = case.at_rest(lambda: state(case))
     plugin, net, end = Plugin(), "d" * 64, "e" * 64
     plugin.must("CreateNetwork", NetworkID=net, Options={
         "com.docker.network.generic": {"policy": "agent", "dns": "tables"}},
@@ -288,5 +288,5 @@ def test_bad_calls(case):
     # Its network is gone, and an endpoint of it that was left goes, too.
     plugin.must("DeleteEndpoint", **ids)
     plugin.close()
-    after = settle(lambda: state(case), before, 20)
+    after = settle(lambda: state(case), before, 90)
     assert after == before, (before, after)

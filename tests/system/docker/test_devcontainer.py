@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import yaml
-from engine import BUSYBOX, SOCKET, Engine, settle
+from engine import BUSYBOX, SOCKET, Engine, settle, steady
 from lab import DNS, EVIL, GOOD, sh
 from test_image import settings
 
@@ -119,11 +119,11 @@ class Case:
             self.docker.run("exec", name, "sed", "-i",
                             f's|^{key}=.*|{key}="{value}"|', CONF)
 
-    def fetch(self, name, host):
-        return self.sh(name, f"timeout 5 wget -qO- http://{host}/host")
+    def fetch(self, name, host, seconds=5):
+        return self.sh(name, f"timeout {seconds} wget -qO- http://{host}/host")
 
     def held(self, name):
-        got = self.fetch(name, "allowed.test")
+        got = self.fetch(name, "allowed.test", 30)
         assert got.stdout == "allowed.test\n", got
         for host in "evil.test", EVIL, "www.wild.test":
             got = self.fetch(name, host)
@@ -138,7 +138,7 @@ class Case:
 def test_firewall(case):
     """Up, tested, and again; and what people leave their old script for."""
     name = case.container("--cap-drop", "NET_RAW")
-    assert case.fetch(name, "evil.test").stdout == "evil.test\n"
+    assert case.fetch(name, "evil.test", 30).stdout == "evil.test\n"
     done = case.firewall(name)
     assert done.returncode == 0, done
     assert done.stdout.count("verification passed") == 2, done
@@ -147,7 +147,7 @@ def test_firewall(case):
     done = case.firewall(name)
     assert done.returncode == 0 and "was up" in done.stdout, done
     leaves = f"dst host {EVIL} or (dst host {GOOD} and port 22)"
-    before = len(case.lab.packets(leaves))
+    before = steady(lambda: len(case.lab.packets(leaves)))
     assert before
     case.held(name)
     for script in (f"timeout 2 nc {GOOD} 22 </dev/null",
@@ -339,19 +339,19 @@ def test_template_names(case):
     compose(case)
     for prefix in "", f"http_proxy=http://{GATEWAY}:3128 ":
         clear = prefix or "unset http_proxy; "
-        got = inside(case, clear + "timeout 9 wget -qO- http://allowed.test/host")
+        got = inside(case, clear + "timeout 30 wget -qO- http://allowed.test/host")
         assert got.stdout == "allowed.test\n", (prefix, got)
         got = inside(case, clear + "timeout 9 wget -qO- http://evil.test/host")
         assert got.returncode and not got.stdout, (prefix, got)
     for host, good in ("allowed.test", True), ("evil.test", False):
         got = inside(case, f"(printf 'CONNECT {host}:443 HTTP/1.1\\r\\nHost: {host}"
-                     f":443\\r\\n\\r\\n'; sleep 2) | timeout 9 nc {GATEWAY} 3128 | head -n1")
+                     f":443\\r\\n\\r\\n'; sleep 10) | timeout 30 nc {GATEWAY} 3128 | head -n1")
         assert got.stdout.startswith("HTTP/1.1 200" if good else "HTTP/1.1 403"), \
             got
         # TLS for the name, from the machine's own client in that network.
         got = subprocess.run(
             ["nsenter", "-t", str(case.docker.pid("agent")), "-n", "curl", "-sS",
-             "-m", "9", "--noproxy", "*", "--cacert", case.lab.ca, "--resolve",
+             "-m", "30", "--noproxy", "*", "--cacert", case.lab.ca, "--resolve",
              f"{host}:443:{GATEWAY}", f"https://{host}/host"], text=True,
             capture_output=True)
         assert (got.stdout == host + "\n") == good and \
@@ -384,7 +384,7 @@ def test_template_no_other_way(case):
     # On another network the same tries succeed.
     for place in f"{EVIL} 80", "172.31.1.1 8099":
         case.docker.run("run", "--rm", "--network", "dev", "base", "sh", "-c",
-                        f"timeout 2 nc {place} </dev/null")
+                        f"timeout 30 nc {place} </dev/null")
 
 
 def test_template_log(case):

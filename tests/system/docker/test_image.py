@@ -67,7 +67,7 @@ class Case:
         self.gateway(*options)
         health = settle(lambda: self.docker.out(
             "inspect", "-f", "{{.State.Health.Status}}", "gateway"), "healthy",
-            30)
+            90)
         assert health == "healthy", self.docker.run("logs", "gateway")
         good, bad = self.fetch("allowed.test"), self.fetch("evil.test")
         told = self.docker.run("logs", "gateway")
@@ -81,9 +81,10 @@ class Case:
 
     def fetch(self, host):
         """The first line that an agent is answered by the gateway."""
+        # It is all over when that line is there.
         script = (f"(printf 'GET http://{host}/ HTTP/1.1\\r\\nHost: {host}"
-                  "\\r\\nConnection: close\\r\\n\\r\\n'; sleep 2) | "
-                  "nc 172.31.2.2 3128 | head -n 1")
+                  "\\r\\nConnection: close\\r\\n\\r\\n'; sleep 60) | "
+                  "(nc 172.31.2.2 3128 | head -n 1; kill -9 -1)")
         return self.docker.run(
             "run", "--rm", "--network", "inner", "--cap-drop", "ALL",
             "--read-only", "--user", "65534", "box", "sh", "-c", script,
@@ -133,7 +134,7 @@ def test_gateway_without_rights(case):
 
 def test_no_other_way(case):
     """Without the gateway the internal network leads nowhere."""
-    script = f"echo | timeout 3 nc {DNS} 53; echo $?"
+    script = f"echo | timeout 10 nc {DNS} 53; echo $?"
     inner, outer = [case.docker.out("run", "--rm", "--network", network, "box",
                                     "sh", "-c", script)
                     for network in ("inner", "outer")]

@@ -25,7 +25,7 @@ def pids(case):
 
 def whole(case):
     return wait(lambda: set(p := pids(case)) >= set(ROLES) and p,
-                "all of its processes", 30)
+                "all of its processes")
 
 
 class Trying:
@@ -56,7 +56,7 @@ class Trying:
 
 
 def works(case, c):
-    wait(lambda: "hello" in case.fetch(c, "allowed.test").stdout, "its way", 30)
+    wait(lambda: "hello" in case.fetch(c, "allowed.test").stdout, "its way")
     assert not case.fetch(c, "evil.test").stdout
 
 
@@ -78,7 +78,7 @@ def test_each_order(case):
                 kill(now[role])
                 time.sleep(0.05)
             wait(lambda: pids(case).get("keeper") != now["keeper"] and
-                 set(pids(case)) >= set(ROLES), f"others after {order}", 30)
+                 set(pids(case)) >= set(ROLES), f"others after {order}")
         works(case, c)
         assert case.docker.links(c) == ["eth0", "lo"]
         case.remove(c)
@@ -93,7 +93,7 @@ def test_one_alone(case):
         with Trying(case, c):
             kill(now[role])
             wait(lambda: pids(case).get(role) not in (None, now[role]),
-                 f"another {role}", 30)
+                 f"another {role}")
         works(case, c)
     case.remove(c)
 

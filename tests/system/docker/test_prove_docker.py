@@ -72,7 +72,8 @@ def tells(case, said):
     """The receipt of the session, which ended with the container."""
     assert said.get("reported", "").startswith("docker-"), said.get("reported", "")
     log = os.path.dirname(said["log"])
-    settle(lambda: os.path.getsize(log + "/receipt.dsse.json") > 0, True)
+    receipt = log + "/receipt.dsse.json"
+    settle(lambda: os.path.exists(receipt) and os.path.getsize(receipt) > 0, True)
     shown = subprocess.run([case.daemon.binary, "verify", "--json", log],
                            text=True, capture_output=True, timeout=60)
     told = json.loads(shown.stdout)["receipt"]["attacks"]

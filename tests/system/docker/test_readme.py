@@ -70,7 +70,7 @@ class Case:
         return subprocess.run(argv, text=True, capture_output=True,
                               env=self.env, timeout=90, **kw)
 
-    def typed(self, argv, keys, seconds=60):
+    def typed(self, argv, keys, seconds=200):
         """At a terminal. What appears on it."""
         pid, fd = pty.fork()
         if pid == 0:

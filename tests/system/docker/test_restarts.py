@@ -52,9 +52,10 @@ def test_keeper_killed(case):
     for c in both:
         case.held(c)
     sessions = {c: case.sandbox(c)["session"] for c in both}
-    keepers = [pid for pid in children(case.daemon.process.pid)
-               if command(pid) == "keeper"]
-    assert len(keepers) == 2, keepers
+    # Those of the test before may be about to end.
+    keepers = wait(lambda: len(found := [
+        pid for pid in children(case.daemon.process.pid)
+        if command(pid) == "keeper"]) == 2 and found, "two keepers")
     os.kill(keepers[0], signal.SIGKILL)
 
     def changed(c):
@@ -93,20 +94,20 @@ def children(pid):
 
 
 def test_engine_stopped(case):
-    before = leftovers()
+    before = case.at_rest()
     c = case.container("--restart", "always")
     case.held(c)
     case.docker.restart(signal.SIGTERM)
     wait(lambda: case.docker.inspect(c)["State"]["Running"], "its restart", 60)
     back(case, c)
     case.remove(c)
-    after = settle(leftovers, before, 30)
+    after = settle(leftovers, before, 90)
     assert after == before, (before, after)
 
 
 def test_engine_killed(case):
     """It tells nobody of what it lost: that is found out."""
-    before = leftovers()
+    before = case.at_rest()
     c = case.container()
     always = case.container("--restart", "always")
     case.held(c)
@@ -125,7 +126,7 @@ def test_engine_killed(case):
 
 
 def test_both_killed(case):
-    before = leftovers()
+    before = case.at_rest()
     c = case.container("--restart", "always")
     case.docker.kill(signal.SIGKILL)
     case.daemon.stop(signal.SIGKILL)
@@ -140,7 +141,7 @@ def test_both_killed(case):
 
 def test_plugin_away(case):
     """While there is no daemon, no container starts, and none is half made."""
-    before = leftovers()
+    before = case.at_rest()
     case.daemon.stop()
     got = case.docker.run("run", "--rm", "--network", "agents", "box", "true",
                           check=False, timeout=120)
@@ -149,7 +150,7 @@ def test_plugin_away(case):
     c = case.container()
     case.held(c)
     case.remove(c)
-    after = settle(leftovers, before, 30)
+    after = settle(leftovers, before, 90)
     assert after == before, (before, after)
 
 
@@ -162,8 +163,7 @@ def test_many(case):
     def all_of_it():
         return {**leftovers(), "fds": fds(pid), "children": len(children(pid)),
                 "sandboxes": len(case.daemon.sandboxes())}
-    before = wait(lambda: (s := all_of_it())["sandboxes"] == 0 and s,
-                  "an empty daemon")
+    before = case.at_rest(all_of_it)
     for i in range(20):
         case.network(f"many{i % 3}", check=False)
         case.docker.run("run", "--rm", "--network", f"many{i % 3}", "box",
@@ -171,5 +171,5 @@ def test_many(case):
         if i % 3 == 2:
             case.docker.run("network", "rm", f"many{i % 3}")
     case.docker.run("network", "rm", "many0", "many1")
-    after = settle(all_of_it, before, 30)
+    after = settle(all_of_it, before, 90)
     assert after == before, (before, after)

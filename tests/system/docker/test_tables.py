@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from driver import Driver
-from engine import Engine, settle
+from engine import Engine, settle, steady
 from lab import EVIL
 
 LOOPBACK = "nameserver 127.0.0.1\n"
@@ -80,11 +80,12 @@ def test_the_engine_leaks(case):
     assert case.lab.asked(name), "the engine asks nobody: see engine.py"
     c = case.container(network="leaky")
     case.docker.run("network", "connect", "bridge", c)
-    got = sh(case, c, f"timeout 2 wget -qO- http://{EVIL}/")
+    got = sh(case, c, f"timeout 30 wget -qO- http://{EVIL}/")
     assert "hello" in got.stdout, got
     case.docker.run("rm", "-f", c)
     # It is the one packet to there that this file wants.
-    assert case.lab.packets(f"dst host {EVIL}")
+    case.lab.wait(lambda: case.lab.packets(f"dst host {EVIL}"), "the packet")
+    steady(lambda: len(case.lab.packets(f"dst host {EVIL}")))
 
 
 def test_link(case):
@@ -117,10 +118,11 @@ def test_names(case):
     text = "".join(f"\\x{b:02x}" for b in
                    len(question).to_bytes(2, "big") + question)
     for port in 53, *ports:
-        sh(case, c, f"(printf '{text}'; sleep 1) | timeout 3 "
+        sh(case, c, f"(printf '{text}'; sleep 1) | timeout 30 "
            f"nc 127.0.0.11 {port} >/dev/null")
-    got = [q for q in case.driver.questions() if q == ("tcp", name)]
-    assert len(got) == 1 + len(ports), got
+    got = settle(lambda: case.driver.questions().count(("tcp", name)),
+                 1 + len(ports))
+    assert got == 1 + len(ports), got
     assert not case.lab.asked(name)
     case.docker.run("rm", "-f", c)
 

@@ -1,8 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A faulty daemon, and what is asked of it."""
 import http.client
+import time
 
 from daemon_lab import Daemon, policy
+
+
+def steady(read):
+    """What it says once it has said the same for half a second: a connection that
+    was closed is, a while later, for the daemon, too."""
+    got, since = read(), time.monotonic()
+    while time.monotonic() < since + 0.5:
+        time.sleep(0.02)
+        if (now := read()) != got:
+            got, since = now, time.monotonic()
+    return got
 
 
 class Control:

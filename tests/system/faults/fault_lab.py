@@ -49,7 +49,7 @@ class Session:
 
     def __init__(self, case, faulty, **kw):
         self.case, self.faulty, role = case, faulty, faulty.role
-        self.port, self.reloads = free_port(), 0
+        self.port, self.reloads, self.flows = free_port(), 0, 0
         self.policy = write_policy(case)
         plain, case.binary = case.binary, self.faulty.binary
         try:
@@ -65,10 +65,15 @@ class Session:
                     else case.child(self.process, role))
 
     def flow(self, kind):
+        """What came of it: nothing if the session has ended."""
+        self.flows += 1
         if kind in ("published", "reload"):
             return getattr(self, kind)()
-        self.process.stdin.write(kind + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(kind + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return ""
         return self.process.stdout.readline().strip()
 
     def prepare(self, kind):

@@ -66,11 +66,13 @@ def sni():
 def published():
     s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind(("0.0.0.0", 3000)); s.listen(64)
-    def serve():
-        while True:
-            c, _ = s.accept()
-            with c:
-                if c.recv(64): c.sendall(b"ok\n")
+    def one(c):
+        try:
+            if c.recv(64): c.sendall(b"ok\n")
+        except OSError: pass  # it was cut: the next one is served
+        finally: c.close()
+    def serve():  # in whatever order they come and speak
+        while True: threading.Thread(target=one, args=s.accept()[:1], daemon=True).start()
     threading.Thread(target=serve, daemon=True).start()
 FLOWS = dict(dns=dns, briefly=lambda: dns(QUIET), dnstcp=dnstcp, connect=connecting, socks=socks5, http=http,
              direct=straight, sni=sni)

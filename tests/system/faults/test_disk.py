@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 
+from control_lab import steady
 from daemon_lab import Daemon, fetch, policy, reaches
 from fault_lab import verified
 from harness import check
@@ -74,7 +75,7 @@ def test_logs(case):
             check(fetch(s, "allowed.test"))
             full()
             d.wait(lambda: not fetch(s, "allowed.test"), 60)
-            seen = len(left(case))
+            seen = steady(lambda: len(left(case)))
             for _ in range(5):
                 check(not fetch(s, "allowed.test"))
             new = left(case)[seen:]

@@ -45,13 +45,14 @@ def flood(case, pressure):
         except FileNotFoundError:
             return 0
     pressure.attack("DNS flood, 50000 questions",
-                    DNS_FLOOD.replace("WHERE", repr(path)), rounds=5,
+                    DNS_FLOOD.replace("WHERE", repr(path)), rounds=15,
                     enough=lambda: asked() >= 50000)
 
 
 # Heads that come a byte at a time.
 SLOWLORIS = r"""
-q = udp(query(name(b"allowed.test")), 5)
+q = b""
+while b"\xc0\x0c\0\1\0\1" not in q: q = udp(query(name(b"allowed.test")))  # of the flood before it one may be lost
 a = socket.inet_ntoa(q[q.index(b"\xc0\x0c\0\1\0\1") + 12:][:4])
 WHAT = [((GW, PORT), b"GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nX: " + b"y" * 4000),
         ((GW, PORT), b"\5\1\0\5\1\0\3\x0callowed.test"), ((a, 443), hello("allowed.test")),

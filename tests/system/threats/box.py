@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from attack_lab import COMMON
 from policy_rows import LOOKS, denied as looks_of
 from frame import check, equal
-from uplink import news
+from uplink import dns_name, news
 
 VERDICTS = ("dns_query", "flow_open", "http_request")
 
@@ -171,7 +171,8 @@ class Box:
     def silent(self, *about, dialled=None):
         """Since the uplink was last looked at nothing has left; but a connection
         to @dialled, that the policy allows, may have been begun: with no byte."""
-        left = self.world.uplink.since()
+        uplink = self.world.uplink
+        left = [p for p in uplink.since() if unheard(p) not in uplink.old]
         new = [p for p in news(left) if not (p.kind == "syn" and p.to == dialled)]
         check(not new, *about, "but outside was seen:", *new)
         said = [p for p in left if p.data]
@@ -231,6 +232,16 @@ class Box:
                 self.process.kill()
                 self.process.wait()
         return self.process.returncode
+
+
+def unheard(packet):
+    """The question (see uplink.of) whose answer came when nobody waited for it any
+    more: the kernel says so to the server (ICMP: port unreachable)."""
+    if packet.kind != "proto 1" or packet.data[:2] != b"\3\3":
+        return None
+    answer = packet.data[8:]
+    udp = answer[(answer[0] & 15) * 4:]
+    return (packet.to, dns_name(udp[8:])) if udp[:2] == b"\0\x35" else None
 
 
 def words(records):

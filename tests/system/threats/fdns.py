@@ -7,13 +7,21 @@
 `answer` gets a Question and returns a message, None for silence, or a list of
 messages; questions are kept in `asked`. A policy names it as its upstream:
 `dns: {upstream: [93.184.216.55]}`.
+
+Who asks waits two seconds, and then asks once more: if we, or the machine, were
+so slow, that is the same question, is marked as `again`, and not in `asked`.
 """
 import collections
 import socket
 import struct
 import threading
+import time
 
-Question = collections.namedtuple("Question", "id name kind raw end tcp peer")
+Question = collections.namedtuple("Question", "id name kind raw end tcp peer again")
+
+SO_TIMESTAMPNS = 35
+LATE = 1  # seconds: our answer was perhaps not waited for
+CROSSED = 0.5  # what was asked again when we answered comes within them
 
 
 def wire_name(text):
@@ -27,7 +35,7 @@ def question(data, tcp, peer):
         labels.append(data[at + 1:at + 1 + data[at]].decode("latin-1"))
         at += 1 + data[at]
     kind, = struct.unpack(">H", data[at + 1:at + 3])
-    return Question(data[:2], ".".join(labels), kind, data, at + 5, tcp, peer)
+    return Question(data[:2], ".".join(labels), kind, data, at + 5, tcp, peer, False)
 
 
 def rr(name, kind, rdata, ttl=60):
@@ -56,7 +64,7 @@ class Fdns:
 
     def __init__(self, world):
         self.answer = lambda q: reply(q, rcode=3)
-        self.asked = []
+        self.asked, self.answered = [], {}
         world.address(self.ADDRESS)
         self.udp = world.outside(self.bind)
         threading.Thread(target=self.loop, daemon=True).start()
@@ -64,19 +72,31 @@ class Fdns:
 
     def bind(self):
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         s.bind((self.ADDRESS, 53))
         return s
 
     def messages(self, q):
-        self.asked.append(q)
+        if not q.again:
+            self.asked.append(q)
         said = self.answer(q)
         return said if isinstance(said, list) else [said] if said else []
 
+    def again(self, q, came):
+        """Was it asked before, and answered too late to be believed?"""
+        before, then = self.answered.get((q.name.lower(), q.kind), (0, 0))
+        return then - before > LATE and came < then + CROSSED
+
     def loop(self):
         while True:
-            data, peer = self.udp.recvfrom(4096)
-            for m in self.messages(question(data, False, peer)):
+            data, extra, _, peer = self.udp.recvmsg(4096, socket.CMSG_SPACE(16))
+            seconds, ns = struct.unpack("qq", extra[0][2])
+            came = seconds + ns / 1e9
+            q = question(data, False, peer)
+            q = q._replace(again=self.again(q, came))
+            for m in self.messages(q):
                 self.udp.sendto(m, peer)
+            self.answered[q.name.lower(), q.kind] = came, time.time()
 
     def stream(self, c):
         while size := c.recv(2, socket.MSG_WAITALL):

@@ -7,7 +7,7 @@ import subprocess
 from frame import check, equal, row
 from lab import EVIL
 from packets import readable
-from sessions import run
+from sessions import left, run
 
 # --- K12, K13, K14, K16 -----------------------------------------------------------------
 
@@ -103,7 +103,7 @@ def a_static_program(world):
                             "169.254.169.254", "198.18.0.9")
     os.unlink(tool)
     equal((status, said), (0, "bad 0\n"), err)
-    check(not world.uplink.read())
+    check(not left(world))
 
 
 WRITE = """

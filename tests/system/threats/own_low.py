@@ -12,7 +12,7 @@ from frame import check, equal, row
 from lab import EVIL, sh
 from origin import IP, POLICY, origin
 from packets import dial_all, icmp4, ip4, tcp4, udp4, wire
-from sessions import run
+from sessions import left, run
 
 HERE, GATEWAY = "198.19.0.2", "198.19.0.1"
 
@@ -162,8 +162,8 @@ def source_routes(world):
             for proto, whole in (17, udp4(HERE, to, 6000, 53, b"c2VjcmV0" * 3)), (
                     6, tcp4(HERE, to, 6000, 443)):
                 w.send(ip4(HERE, to, proto, whole[20:], options=option))
-    left = [p for p in world.uplink.read() if p.to != Fdns.ADDRESS]
-    equal([p for p in left if b"c2VjcmV0" in p.data or p.to == EVIL], [])
+    seen = [p for p in world.uplink.read() if p.to != Fdns.ADDRESS]
+    equal([p for p in seen if b"c2VjcmV0" in p.data or p.to == EVIL], [])
     box.allowed("http", "one.o.test")
 
 
@@ -318,7 +318,7 @@ def outliving_the_sandbox(world):
     subprocess.run(["sleep", "0.1"])
     equal(read(path), last)
     os.unlink(path)
-    check(not world.uplink.read())
+    check(not left(world))
 
 
 def read(path):

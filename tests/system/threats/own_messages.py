@@ -63,7 +63,7 @@ def how_a_question_is_spelled(world):
 
 def pipelined(messages):
     """All in one segment: the answers."""
-    s = socket.create_connection((GW, 53), 5)
+    s = socket.create_connection((GW, 53), PATIENCE)
     s.sendall(b"".join(struct.pack(">H", len(m)) + m for m in messages))
     s.shutdown(1)
     got, said = until_end(s)[0], []
@@ -133,7 +133,8 @@ def patterns_as_names(world):
         for door in "connect", "http", "socks", "dns":
             p = box.probe(door, name)
             check(not p["got"].startswith("ok"), door, name, p["got"])
-    equal(upstream(o, since), [])
+    # The row before asked for both types, of which one may come late.
+    equal([q for q in upstream(o, since) if q.name != "cut.o.test"], [])
 
 
 # --- HTTP --------------------------------------------------------------------------
@@ -196,7 +197,7 @@ def trailers(world):
                     b"Transfer-Encoding: chunked\r\n", b"X: c2VjcmV0\r\n",
                     b"GET /c2VjcmV0 HTTP/1.1\r\nHost: evil.test\r\n", b"a: b\r\n" * 3000,
                     b" folded: c2VjcmV0\r\n", b"a\0b: c2VjcmV0\r\n"):
-        proxied(box, head + trailer + b"\r\n", end=True, timeout=2)
+        proxied(box, head + trailer + b"\r\n", end=True)
     said = o.all()
     check(b"evil" not in said and b"c2VjcmV0" not in said, said[-500:])
     check(b"Host: www.o.test" in said and b"GET" not in said, said[:300])
@@ -214,16 +215,21 @@ def fields_named_away(world):
             proxied(box, b"POST http://www.o.test/n HTTP/1.1\r\n" + HOST + framing +
                     b"Connection: " + named + b"\r\nX-A: y\r\nProxy-Connection: keep-alive\r\n"
                     b"Proxy-Authorization: Basic c2VjcmV0\r\nKeep-Alive: c2VjcmV0\r\n"
-                    b"TE: trailers\r\n\r\n" + body, end=True, timeout=2)
-    arrived = [bytes(g) for g in o.got if g.startswith(b"POST /n")]
-    check(len(arrived) >= 2, o.got)
-    for text in arrived:
+                    b"TE: trailers\r\n\r\n" + body, end=True)
+    whole = b"abc", b"3\r\nabc\r\n0\r\n\r\n"
+
+    def arrived():
+        return [bytes(g) for g in o.got if g.startswith(b"POST /n")]
+    check(len(arrived()) >= 2, o.got)
+    # It is answered by the head; the body may be read after the answer.
+    world.wait(lambda: all(t.partition(b"\r\n\r\n")[2] in whole for t in arrived()), "bodies")
+    for text in arrived():
         head, _, body = text.partition(b"\r\n\r\n")
         lower = head.lower()
         equal(lower.count(b"\r\nhost: www.o.test"), 1, text)
         check(b"c2VjcmV0" not in text and b"proxy-" not in lower, text)
         equal(lower.count(b"content-length") + lower.count(b"transfer-encoding"), 1, text)
-        check(body in (b"abc", b"3\r\nabc\r\n0\r\n\r\n"), text)
+        check(body in whole, text)
 
 
 @row("O11", technique="Expect: 100-continue, with a request where the body should be")
@@ -236,7 +242,7 @@ def a_body_that_looks_like_a_request(world):
                    b"Expect: 100-continue\r\nContent-Length: 0\r\n",
                    b"Expect: 100-continue, 200-ok\r\nContent-Length: %d\r\n" % len(inner)):
         port, got, how = proxied(box, b"POST http://www.o.test/e HTTP/1.1\r\n" + HOST + fields +
-                                 b"\r\n", inner, pause=0.05, end=True, timeout=2)
+                                 b"\r\n", inner, pause=0.05, end=True)
         check(got.count(b"HTTP/1.1 200") <= 1, got)
     check(o.got, "nothing arrived")
     for got in o.got:
@@ -261,8 +267,8 @@ def protocols_that_were_swapped(world):
                        b"\r\n\r\nSM\r\n\r\n"), (80, b"\x16\3\1\0\x40\1\0\0\x3c\3\3" + b"c2VjcmV0" * 7)):
         o.forget()
         proxied(box, b"CONNECT www.o.test:%d HTTP/1.1\r\nHost: www.o.test\r\n\r\n" % port, data,
-                first=20, pause=0.02, end=True, timeout=2)
-        box.talk((lease, port), [data], end=True, timeout=2)
+                first=20, pause=0.02, end=True)
+        box.talk((lease, port), [data], end=True)
         equal(o.all().replace(b"\n--\n", b""), b"", port, data)
 
 
@@ -273,8 +279,7 @@ def retried(names, retry, early):
     """A hello, the server's HelloRetryRequest, and a second hello of another name."""
     first, second = (record(client_hello(sni(n), ext(43, b"\2\3\4"), ext(51, b"\0\0"),
                                          ext(10, b"\0\2\0\x18"))) for n in names)
-    s = socket.create_connection(proxy, 5)
-    s.settimeout(5)
+    s = socket.create_connection(proxy, PATIENCE)
     s.sendall(b"CONNECT www.o.test:443 HTTP/1.1\r\nHost: www.o.test:443\r\n\r\n")
     probe.head(s)
     s.sendall(first)
@@ -329,8 +334,8 @@ def say_hellos(lease):
     said = {}
     for what, data in hellos().items():
         for door in "connect", "direct":
-            s = socket.create_connection(proxy if door == "connect" else (lease, 443), 5)
-            s.settimeout(3)
+            s = socket.create_connection(proxy if door == "connect" else (lease, 443),
+                                         PATIENCE)
             if door == "connect":
                 s.sendall(b"CONNECT www.o.test:443 HTTP/1.1\r\nHost: www.o.test:443\r\n\r\n")
                 probe.head(s)
@@ -371,7 +376,7 @@ def hidden_at_another_port(world):
         for pieces in ([bytes([b]) for b in bad], [b"\r\n\r\n" + bad], [b"x" * 30 + b" " + bad[4:]],
                        [b"GET http://evil.test/ HTTP/1.1\r\n\r\n"],
                        [b"CONNECT evil.test:443 HTTP/1.1\r\n\r\n"]):
-            box.talk((lease, 7000), pieces, end=True, timeout=2)
+            box.talk((lease, 7000), pieces, end=True)
         box.call(hello_in_pieces, lease)
         check(b"evil" not in o.all() and b"GET" not in o.all(), o.all())
         port, got, how = box.talk((lease, 7000), [b"\1plain"], enough=b"plain")
@@ -383,7 +388,7 @@ def hidden_at_another_port(world):
 def hello_in_pieces(lease):
     h = hello("evil.test")
     for pieces in ([bytes([b]) for b in h], [record(h[5:6]), record(h[6:9]), record(h[9:])]):
-        talk((lease, 7000), pieces, end=True, timeout=2)
+        talk((lease, 7000), pieces, end=True)
 
 
 @row("O17", technique="SOCKS in one segment, twice on a connection, with names of 255 and zones")
@@ -402,7 +407,7 @@ def socks_in_odd_ways(world):
                 b"\5\2\0\3\x0awww.o.test\0\x50", b"\5\3\0\3\x0awww.o.test\0\x50",
                 b"\5\1\1\3\x0awww.o.test\0\x50"):
         box.quiet()
-        port, got, how = proxied(box, b"\5\1\0" + bad + good, timeout=3)
+        port, got, how = proxied(box, b"\5\1\0" + bad + good)
         check(got[:2] == b"\5\0" and got[2:4] != b"\5\0" and len(got) == 12, bad, got)
         world.wait(lambda: box.log.of_port(port), "a record")
         equal(len(box.log.of_port(port)), 1, bad)
@@ -427,8 +432,7 @@ def urgent_bytes(world):
 def urgent():
     for first, oob, second in ((b"ww", b"w", b".o.test"), (b"www.o.tes", b"t", b""),
                                (b"www", b"X", b".o.test"), (b"", b"e", b"vil.test")):
-        s = socket.create_connection(proxy, 5)
-        s.settimeout(2)
+        s = socket.create_connection(proxy, PATIENCE)
         s.sendall(b"GET http://www.o.test/u HTTP/1.1\r\nHost: " + first)
         s.send(oob, socket.MSG_OOB)
         try:

@@ -5,7 +5,7 @@ import struct
 from fdns import wire_name
 
 
-def questions(messages, tcp=False, wait=1.0):
+def questions(messages, tcp=False, wait=30):
     """Asks each from a port of its own: [(port, answer)]."""
     said = []
     for m in messages:

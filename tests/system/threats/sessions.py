@@ -2,6 +2,8 @@
 """Sessions that a row changes or ends."""
 import subprocess
 
+from box import unheard
+
 
 def reload(world, box, text):
     """Puts the text into the policy's file, and has the session read it."""
@@ -16,7 +18,10 @@ def gone(world, box):
     """It was ended on purpose: no more of it is looked at."""
     for key in [k for k, b in world.boxes.items() if b is box]:
         del world.boxes[key]
-    box.process.stdin.close()
+    try:
+        box.process.stdin.close()
+    except BrokenPipeError:
+        pass  # of what was asked when there was nobody any more
     box.process.stdout.close()
 
 
@@ -35,3 +40,9 @@ def start(world, *command, args=(), **more):
     more.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.Popen(argv, cwd=world.case.work, text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL, env=world.case.env(), **more)
+
+
+def left(world):
+    """What has left since the row began; see box.silent()."""
+    uplink = world.uplink
+    return [p for p in uplink.since() if unheard(p) not in uplink.old]

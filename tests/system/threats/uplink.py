@@ -7,7 +7,8 @@ import struct
 
 PACKET_OUTGOING, SOL_PACKET, PACKET_STATISTICS, SO_RCVBUFFORCE = 4, 263, 6, 33
 
-Seen = collections.namedtuple("Seen", "kind to port what data source")
+Seen = collections.namedtuple("Seen", "kind to port what data source seq",
+                              defaults=(0,))
 
 
 def dns_name(data):
@@ -83,7 +84,8 @@ def parse(frame):
         source, port = struct.unpack(">HH", body[:4])
     if proto == 6:
         kind = "syn" if body[13] & 0x12 == 2 else "tcp"
-        return Seen(kind, to, port, "", body[(body[12] >> 4) * 4:], source)
+        return Seen(kind, to, port, "", body[(body[12] >> 4) * 4:], source,
+                    struct.unpack(">I", body[4:8])[0])
     if proto == 17:
         return Seen("udp", to, port, dns_name(body[8:]) if port == 53 else "",
                     body[8:], source)
@@ -98,3 +100,14 @@ def news(packets):
     """Those that begin something; the rest is of flows that were begun, of which
     what carries data is of interest by what it says."""
     return [p for p in packets if p.kind != "tcp"]
+
+
+def said(packets):
+    """How many bytes each TCP flow said, by its source port; what was said again
+    counts once."""
+    ends = collections.defaultdict(list)
+    for p in packets:
+        if p.kind in ("tcp", "syn") and p.data:
+            ends[p.source].append((p.seq, len(p.data)))
+    return {port: max((seq - pieces[0][0]) % 2 ** 32 + size for seq, size in pieces)
+            for port, pieces in ends.items()}

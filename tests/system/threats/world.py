@@ -60,7 +60,7 @@ class World:
         self.case.mine(path)
         return path
 
-    def wait(self, condition, what="", seconds=20):
+    def wait(self, condition, what="", seconds=60):
         end = time.monotonic() + seconds
         while not (got := condition()):
             check(time.monotonic() < end, "waited in vain for",
