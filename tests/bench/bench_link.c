@@ -101,11 +101,13 @@ static int start(int control)
 					  .separation = "uid",
 					  .rotate_bytes = UINT64_C(1) << 30 };
 	struct msg_ledger_link link = { .warden = 1 };
+	struct msg_isolate isolate = { 0 };
 	AUTO_FD int log = new_file("audit.jsonl");
 	struct msg msg;
 	int sock[2];
 
-	if (msg_send(control, MSG_LEDGER_START, &begin, log) < 0 ||
+	if (msg_send(control, MSG_LEDGER_ISOLATE, &isolate, -1) < 0 ||
+	    msg_send(control, MSG_LEDGER_START, &begin, log) < 0 ||
 	    give_file(control, LEDGER_CHECKPOINTS, new_file("checkpoints")) ||
 	    give_file(control, LEDGER_RECEIPT, new_file("receipt")) ||
 	    give_file(control, LEDGER_KEY, key_file()) ||

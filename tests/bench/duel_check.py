@@ -13,7 +13,7 @@ def curl(world, subject, host, *args):
         if "connect" in subject.doors else \
         ["--connect-to", f"::{subject.ip}:443"]
     return subprocess.run(world.at_clients(
-        "curl", "-s", "-m", "60", "--cacert", world.ca, *via, *args,
+        "curl", "-s", "-m", "120", "--cacert", world.ca, *via, *args,
         f"https://{host}/large"), capture_output=True)
 
 

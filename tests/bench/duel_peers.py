@@ -111,7 +111,7 @@ class SallyportDns(Sallyport):
 
     def restart(self):
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(60)
         shutil.rmtree(self.dir + "/log")
         self.start()
 
@@ -122,8 +122,18 @@ class Floor(Subject):
                 str(self.port(self.doors[0])), ORIGINS[self.to], "443"]
 
 
+class FloorHttp(Floor):
+    name, doors = "floor http", ("http",)
+
+    def argv(self):
+        return [tool("floor_http"), self.ip, str(self.proxy_port),
+                ORIGINS["http"], "80"]
+
+
 def floor(door, how, to):
     """The floor knows one origin."""
+    if how == "http":
+        return FloorHttp
     return type("F", (Floor,), {"name": f"floor {how} {to}", "doors": (door,),
                                 "how": how, "to": to})
 

@@ -14,7 +14,8 @@ def figure(table):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} '
            f'{height}" font-family="sans-serif" font-size="13" fill="#777">',
            f'<text x="8" y="22" font-size="15">{escape(table["title"])}</text>',
-           f'<text x="8" y="40">CPU {escape(table["unit"])}, median; line: '
+           f'<text x="8" y="40">{"" if table["unit"] == "KiB" else "CPU "}'
+           f'{escape(table["unit"])}, median; line: '
            'least to most</text>']
     for i, r in enumerate(rows):
         y = TOP + i * (BAR + GAP)

@@ -8,6 +8,7 @@ of clients before it.
 Each subject has an address of its own, so that all have the same ports and are
 there at the same time; who is not asked costs nothing.
 """
+import contextlib
 import os
 import subprocess
 import sys
@@ -21,7 +22,9 @@ CLIENT, MACHINE = "10.77.0.9", "10.77.0.1"
 ORIGINS = {"echo": "93.184.216.71", "once": "93.184.216.72",
            "source": "93.184.216.73", "http": "93.184.216.74"}
 ANSWERER = "93.184.216.54"
-SUBJECT_CORE, LOAD_CORE = 0, 1
+# Of those that are ours; it may be but one.
+SUBJECT_CORE, LOAD_CORE = min(os.sched_getaffinity(0)), \
+    max(os.sched_getaffinity(0))
 
 lab.ZONE += "\n".join(f"{name} A {ip}" for name, ip in ORIGINS.items()) + "\n"
 
@@ -92,7 +95,8 @@ def memory(pids):
     """Bytes that are theirs alone."""
     total = 0
     for pid in pids:
-        with open(f"/proc/{pid}/smaps_rollup") as f:
+        with contextlib.suppress(OSError), \
+                open(f"/proc/{pid}/smaps_rollup") as f:
             for line in f:
                 if line.startswith(("Private_Clean:", "Private_Dirty:")):
                     total += int(line.split()[1]) * 1024
@@ -159,9 +163,9 @@ class World(lab.Lab):
     def pinned(core, *argv):
         return ["taskset", "-c", str(core), *argv]
 
-    def load(self, name, *argv, timeout=60):
+    def load(self, name, *argv, into=None, timeout=60):
         """What a program of the load prints, as numbers; None if it failed."""
-        run = subprocess.run(self.at_clients(*self.pinned(
+        run = subprocess.run((into or self.at_clients)(*self.pinned(
             LOAD_CORE, tool(name), *map(str, argv))), text=True,
             capture_output=True, timeout=timeout)
         words = run.stdout.split()

@@ -17,7 +17,7 @@
 static unsigned char record[RECORD] = {
 	0xc0, HEADER,	       /* the name of the question */
 	0,    1,      0, 1,    /* A, IN */
-	0,    0,      0, 0x3c, /* seconds */
+	0,    0,      1, 0x2c, /* 300 seconds */
 	0,    4,
 };
 

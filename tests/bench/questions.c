@@ -2,11 +2,12 @@
  *
  * questions.c - the load of a resolver.
  *
- *	questions ADDRESS PORT ZONE NAMES WINDOW SECONDS COUNT
+ *	questions ADDRESS PORT ZONE NAMES WINDOW SECONDS COUNT [SPREAD]
  *
  * Asks for the A of qN.ZONE, N below NAMES (0: never the same twice), WINDOW
- * at a time from each of SOCKETS sockets, and ends after COUNT, if that is not
- *0. Prints answers with an address, other answers, lost ones, seconds.
+ * at a time from each of SOCKETS sockets, RATE a second at most, and ends after
+ * COUNT, if that is not 0. With SPREAD for the names of names.h. Prints answers
+ * with an address, other answers, lost ones, seconds.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,12 +15,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/bench/names.h"
 #include "tests/bench/net.h"
 #include "tests/bench/timing.h"
 
 #define SOCKETS 8
 #define BATCH	32
 #define LATE_S	1.0
+#define RATE	90000 /* a sandbox may be given 100,000, and is then refused */
+#define SLEPT_S 0.01
+#define PAUSE_S 0.0001
 #define MESSAGE 512
 
 static struct asker {
@@ -30,6 +35,7 @@ static struct asker {
 
 static unsigned char tail[256]; /* of a question */
 static size_t tail_len;
+static struct names spread;
 static unsigned long next, names, most, addresses, others, lost;
 
 static void put_zone(const char *zone)
@@ -54,9 +60,16 @@ static size_t question(unsigned char *m)
 	memcpy(m, head, sizeof(head));
 	m[0] = (unsigned char)(next >> 8);
 	m[1] = (unsigned char)next;
-	n = sprintf((char *)m + 13, "q%lu", names ? next % names : next);
+	if (spread.spread) {
+		n = sprintf((char *)m + 13, "q000000%cn000000", NAMES_LABEL);
+		names_put(&spread, (char *)m + 13, next);
+		m[12] = NAMES_LABEL;
+	} else {
+		n = sprintf((char *)m + 13, "q%lu",
+			    names ? next % names : next);
+		m[12] = (unsigned char)n;
+	}
 	next++;
-	m[12] = (unsigned char)n;
 	memcpy(m + 13 + n, tail, tail_len);
 	return 13 + (size_t)n + tail_len;
 }
@@ -108,8 +121,24 @@ static bool is_over(void)
 	       addresses + others + lost >= next;
 }
 
+/* So many more may be asked now; who slept does not make up for it. */
+static bool may_ask(unsigned count, double now)
+{
+	static double due;
+
+	if (most && next + count > most)
+		return false;
+	if (due < now - SLEPT_S)
+		due = now - SLEPT_S;
+	if (due > now)
+		return false;
+	due += (double)count / RATE;
+	return true;
+}
+
 static double run(unsigned window, double seconds)
 {
+	const struct timespec pause = { .tv_nsec = (long)(PAUSE_S * 1e9) };
 	struct pollfd p[SOCKETS];
 	double start = now_s(), now = start;
 
@@ -127,10 +156,10 @@ static double run(unsigned window, double seconds)
 				a->heard = now;
 			}
 			while (a->out + BATCH / 2 <= window &&
-			       (!most || next + BATCH / 2 <= most))
+			       may_ask(BATCH / 2, now))
 				ask(a, BATCH / 2);
 		}
-		poll(p, SOCKETS, 10);
+		ppoll(p, SOCKETS, &pause, NULL);
 		now = now_s();
 		for (int i = 0; i < SOCKETS; i++)
 			if (p[i].revents)
@@ -144,12 +173,14 @@ int main(int argc, char **argv)
 	struct sockaddr_in at;
 	double passed;
 
-	if (argc != 8)
+	if (argc != 8 && argc != 9)
 		return 2;
 	at = net_address(argv[1], argv[2]);
 	put_zone(argv[3]);
 	names = strtoul(argv[4], NULL, 10);
 	most = strtoul(argv[7], NULL, 10);
+	if (argc == 9)
+		spread = (struct names){ names, strtoul(argv[8], NULL, 10) };
 	for (int i = 0; i < SOCKETS; i++) {
 		askers[i].fd = socket(AF_INET, SOCK_DGRAM, 0);
 		if (connect(askers[i].fd, (struct sockaddr *)&at, sizeof(at)) <

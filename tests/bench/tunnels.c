@@ -3,6 +3,7 @@
  * tunnels.c - the load: what many clients do at once, through one door.
  *
  *	tunnels KIND DOOR ADDRESS PORT TARGET AT_ONCE SECONDS HELLO
+ *		[NAMES SPREAD]
  *
  *	new	open, send HELLO, take as many bytes, see the end; again
  *	ping	AT_ONCE tunnels: a byte there, a byte back
@@ -11,14 +12,16 @@
  *	idle	AT_ONCE tunnels that do nothing, for SECONDS after "ready"
  *
  * DOOR: "connect" says CONNECT TARGET first; "tls" nothing. HELLO is a file
- * with what is sent first (of "get": the request). Prints operations, failures,
- * bytes, seconds.
+ * with what is sent first (of "get": the request). With NAMES, TARGET and HELLO
+ * have a name of names.h in them, and each tunnel is for the next one. Prints
+ * operations, failures, bytes, seconds.
  */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/bench/names.h"
 #include "tests/bench/net.h"
 #include "tests/bench/timing.h"
 
@@ -34,6 +37,7 @@ static struct tunnel {
 	unsigned newlines; /* of its end */
 	size_t got;	   /* since what was sent last */
 	size_t want;	   /* get: what an answer has; 0: not yet known */
+	unsigned long nth;
 } tunnels[NET_FDS];
 
 static struct load {
@@ -41,6 +45,9 @@ static struct load {
 	struct sockaddr_in at;
 	char connect[300], hello[16384];
 	size_t hello_len, answer_len;
+	struct names names;
+	char *name[3]; /* in @connect, twice, and @hello; or NULL */
+	unsigned long begun;
 	unsigned long at_once, active, done, failed;
 	unsigned long long bytes;
 	bool over;
@@ -61,6 +68,17 @@ static void send_all(int fd, const char *buf, size_t len)
 		fail(fd);
 }
 
+static void send_first(int fd, bool hello)
+{
+	for (size_t i = 0; i < 3; i++)
+		if (load.name[i])
+			names_put(&load.names, load.name[i], tunnels[fd].nth);
+	if (hello)
+		send_all(fd, load.hello, load.hello_len);
+	else
+		send_all(fd, load.connect, strlen(load.connect));
+}
+
 static void begin(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -72,11 +90,9 @@ static void begin(void)
 	if (connect(fd, (struct sockaddr *)&load.at, sizeof(load.at)) < 0)
 		net_fail("connect");
 	net_watch(load.epoll, EPOLL_CTL_ADD, fd, EPOLLIN);
-	tunnels[fd] = (struct tunnel){ .open = !*load.connect };
-	if (*load.connect)
-		send_all(fd, load.connect, strlen(load.connect));
-	else
-		send_all(fd, load.hello, load.hello_len);
+	tunnels[fd] =
+		(struct tunnel){ .open = !*load.connect, .nth = load.begun++ };
+	send_first(fd, tunnels[fd].open);
 }
 
 /* Takes the head of the answer to CONNECT off; how much of @n is left. */
@@ -96,7 +112,7 @@ static size_t open_it(int fd, const char *buf, size_t n)
 			t->newlines = 0;
 		if (t->newlines == 2) {
 			t->open = true;
-			send_all(fd, load.hello, load.hello_len);
+			send_first(fd, true);
 			return n - i - 1;
 		}
 	}
@@ -217,7 +233,7 @@ static double stand(double seconds)
 
 		begin();
 		while (load.bytes - before < load.hello_len) {
-			int n = epoll_wait(load.epoll, event, EVENTS, 5000);
+			int n = epoll_wait(load.epoll, event, EVENTS, 60000);
 
 			if (n <= 0 || load.failed)
 				net_fail("no answer");
@@ -244,11 +260,24 @@ static void read_hello(const char *path)
 	fclose(in);
 }
 
+static void read_names(char **arg)
+{
+	load.names = (struct names){ strtoul(arg[0], NULL, 10),
+				     strtoul(arg[1], NULL, 10) };
+	load.name[0] = names_find(load.connect, strlen(load.connect));
+	if (load.name[0])
+		load.name[1] =
+			names_find(load.name[0] + 1, strlen(load.name[0] + 1));
+	load.name[2] = names_find(load.hello, load.hello_len);
+	if (!load.names.count || !load.names.spread || !load.name[2])
+		exit(2);
+}
+
 int main(int argc, char **argv)
 {
 	double passed;
 
-	if (argc != 9)
+	if (argc != 9 && argc != 11)
 		return 2;
 	while (strcmp(argv[1], words[load.kind]) != 0)
 		if (++load.kind > IDLE)
@@ -260,6 +289,8 @@ int main(int argc, char **argv)
 			 argv[5]);
 	load.at_once = strtoul(argv[6], NULL, 10);
 	read_hello(argv[8]);
+	if (argc == 11)
+		read_names(argv + 9);
 	load.epoll = epoll_create1(EPOLL_CLOEXEC);
 	passed = (load.kind == IDLE ? stand : run)(strtod(argv[7], NULL));
 	printf("%lu %lu %llu %.4f\n", load.done, load.failed, load.bytes,
