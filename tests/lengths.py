@@ -20,7 +20,6 @@ EXCEPTIONS = {
     "tests/cmd/report_sample.c": 481,
     "tests/cmd/test_ledger_log.c:test_receipt": 80,
     "tests/cmd/test_log_run.c:test_filters": 66,
-    "tests/dns/name_server.h": 453,
     "tests/launch/test_link_view.c:test_changes": 62,
     "tests/policy/schema.py": 524,
     "tests/policy/test_language.c:test_http": 117,
