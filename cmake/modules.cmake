@@ -15,13 +15,19 @@ pkg_check_modules(PSL REQUIRED IMPORTED_TARGET libpsl)
 
 # Dynamic linking is a third of the time of a short session, which executes us
 # three times. So the program carries those libraries that the system has as an
-# archive; its tests do not (libssl.so brings its own libcrypto.so).
+# archive; its tests do not (libssl.so brings its own libcrypto.so), but for those
+# of what only the archive has.
 set(static_default ON)
 if(SALLYPORT_SANITIZE OR SALLYPORT_FUZZ)
 	set(static_default OFF)
 endif()
 option(SALLYPORT_STATIC_LIBS "Carry libraries inside the binary where possible"
 	${static_default})
+
+set(name $<TARGET_PROPERTY:NAME>)
+string(CONCAT carries "$<OR:$<STREQUAL:${name},sallyport>,"
+	"$<STREQUAL:${name},bench_ledger>,"
+	"$<STREQUAL:${name},audit_test_sha_pair>>")
 
 # sallyport_carry(PACKAGE ARCHIVE...): instead of the shared PkgConfig::PACKAGE;
 # all of them, or none.
@@ -38,15 +44,19 @@ function(sallyport_carry package)
 	endforeach()
 	get_target_property(shared PkgConfig::${package}
 		INTERFACE_LINK_LIBRARIES)
-	set(ours $<STREQUAL:$<TARGET_PROPERTY:NAME>,sallyport>)
 	set_target_properties(PkgConfig::${package} PROPERTIES
 		INTERFACE_LINK_LIBRARIES
-		"$<IF:${ours},${archives},${shared}>")
+		"$<IF:${carries},${archives},${shared}>")
+	set(SALLYPORT_CARRIES_${package} ON PARENT_SCOPE)
 endfunction()
 
 if(SALLYPORT_STATIC_LIBS)
 	sallyport_carry(EVENT libevent.a)
 	sallyport_carry(CRYPTO libcrypto.a)
+	# Nothing that must be there asks for it (audit/sha_pair.c).
+	set_target_properties(PkgConfig::CRYPTO PROPERTIES
+		INTERFACE_LINK_OPTIONS
+		"$<${carries}:LINKER:-u,sha256_multi_block>")
 	sallyport_carry(CARES libcares.a)
 	sallyport_carry(YAML libyaml.a)
 	sallyport_carry(NFTNL libnftnl.a)
