@@ -88,12 +88,16 @@ struct record_earlier {
 #define RECORD_HASH 32
 
 /* What is the same in each line of a log; and its place in the chain. */
+struct record_frame;
 struct record_context {
 	const char *session; /* its uid */
 	const char *sandbox_name;
 	const char *policy_digest; /* hex */
 	const char *policy_name;
 	const char *boundary; /* "netns", "external", "in-container" */
+	/* All that, as record_frame_make() has it; made again where something
+	 * of it changes. NULL: it is made for each line. */
+	const struct record_frame *frame;
 	/* The leaf hash (RFC 6962) of the line before; NULL for the first. */
 	const uint8_t *prev;
 	/* Only in the record that opens the session. */

@@ -10,16 +10,13 @@
 #include <string.h>
 
 #include "audit/record_class.h"
+#include "audit/record_frame.h"
 #include "audit/sentence.h"
 #include "base/cleanup.h"
 #include "base/decimal.h"
 #include "base/hex.h"
 #include "base/json.h"
 
-#define PRODUCT                                                  \
-	"{\"name\":\"sallyport\",\"vendor_name\":\"sallyport\"," \
-	"\"version\":\"" SALLYPORT_VERSION "\"}"
-#define SESSION_MAX  80
 #define URL_MAX	     1024
 #define URL_HOST_MAX 400
 
@@ -60,38 +57,73 @@ static char *add_decimal(char *to, uint64_t v)
 static void put_uid(struct json *j, const char *key, uint64_t sequence,
 		    const struct record_context *context)
 {
-	char uid[SESSION_MAX + 1 + DECIMAL_MAX], *to = uid;
+	char uid[RECORD_SESSION_MAX + 1 + DECIMAL_MAX], *to = uid;
 
 	if (context->session)
-		to = add(to, context->session, SESSION_MAX);
+		to = add(to, context->session, RECORD_SESSION_MAX);
 	*to++ = '/';
 	add_decimal(to, sequence);
 	json_text(j, key, uid);
 }
 
-static void put_metadata(struct json *j, uint64_t sequence,
-			 const struct record_context *context)
+/* Copies text[from, to) of the frame. Returns where it ends. */
+static char *copy(char *at, const struct record_frame *frame, size_t from,
+		  size_t to)
 {
-	json_open(j, "metadata", '{');
-	json_members(j, "\"version\":\"1.8.0\",\"product\":" PRODUCT);
-	json_uint(j, "sequence", sequence);
-	put_uid(j, "uid", sequence, context);
-	text(j, "correlation_uid", context->session, SESSION_MAX);
-	json_members(j, "\"profiles\":[\"security_control\"]");
-	json_close(j, '}');
+	memcpy(at, frame->text + from, to - from);
+	return at + (to - from);
+}
+
+static void put_metadata(struct json *j, uint64_t sequence,
+			 const struct record_frame *frame)
+{
+	char buf[DECIMAL_MAX], *digits = decimal_format(sequence, buf);
+	size_t n = (size_t)(buf + DECIMAL_MAX - 1 - digits);
+	char *to = json_begin(j, NULL, frame->session + 2 * n);
+
+	if (!to)
+		return;
+	to = copy(to, frame, 0, frame->sequence);
+	to = mempcpy(to, digits, n);
+	to = copy(to, frame, frame->sequence, frame->uid);
+	to = mempcpy(to, digits, n);
+	copy(to, frame, frame->uid, frame->session);
+}
+
+/* A part of the frame that is one member or several, or nothing. */
+static void put_part(struct json *j, const struct record_frame *frame,
+		     size_t from, size_t to)
+{
+	char *at = from < to ? json_begin(j, NULL, to - from) : NULL;
+
+	if (at)
+		copy(at, frame, from, to);
+}
+
+/* Of what is ours, and needs no escape. */
+__attribute__((always_inline)) static inline void
+word(struct json *j, const char *key, const char *s)
+{
+	json_word(j, key, s, strlen(s));
+}
+
+static void put_ip(struct json *j, const char *key, const struct ip *ip)
+{
+	char buf[IP_TEXT_MAX];
+
+	if (ip->len)
+		word(j, key, ip_format(ip, buf));
 }
 
 static void put_endpoint(struct json *j, const char *key, const char *host,
 			 const struct ip *ip, uint16_t port,
 			 const struct cut *cut)
 {
-	char buf[IP_TEXT_MAX];
-
 	if (!host && !ip->len && !port)
 		return;
 	json_open(j, key, '{');
 	text(j, "hostname", host, cut->text);
-	json_text(j, "ip", ip_format(ip, buf));
+	put_ip(j, "ip", ip);
 	if (port)
 		json_uint(j, "port", port);
 	json_close(j, '}');
@@ -100,7 +132,7 @@ static void put_endpoint(struct json *j, const char *key, const char *host,
 static void put_connection(struct json *j, const struct audit_event *event)
 {
 	const char *protocol = event->protocol;
-	char uid[DECIMAL_MAX];
+	char buf[DECIMAL_MAX];
 
 	if (!event->flow && !protocol)
 		return;
@@ -110,7 +142,7 @@ static void put_connection(struct json *j, const struct audit_event *event)
 		protocol = "tcp";
 	json_open(j, "connection_info", '{');
 	if (event->flow)
-		json_text(j, "uid", decimal_format(event->flow, uid));
+		word(j, "uid", decimal_format(event->flow, buf));
 	text(j, "protocol_name", protocol, 32);
 	json_members(j,
 		     event->door == DOOR_PUBLISHED
@@ -155,8 +187,6 @@ static void put_network(struct json *j, const struct audit_event *event,
 
 static void put_answers(struct json *j, const struct audit_event *event)
 {
-	char buf[IP_TEXT_MAX];
-
 	json_open(j, "answers", '[');
 	for (uint8_t i = 0; i < event->answers && i < EVENT_ANSWERS_MAX; i++) {
 		const struct ip *ip = &event->answer[i];
@@ -164,9 +194,10 @@ static void put_answers(struct json *j, const struct audit_event *event)
 		if (!ip->len)
 			continue;
 		json_open(j, NULL, '{');
-		json_text(j, "rdata", ip_format(ip, buf));
-		json_text(j, "type", ip->len == 4 ? "A" : "AAAA");
-		json_text(j, "class", "IN");
+		put_ip(j, "rdata", ip);
+		json_members(j, ip->len == 4 ? "\"type\":\"A\""
+					     : "\"type\":\"AAAA\"");
+		json_members(j, "\"class\":\"IN\"");
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -187,8 +218,8 @@ static void put_dns(struct json *j, const struct audit_event *event,
 		return;
 	json_open(j, "query", '{');
 	text(j, "hostname", event->host ? event->host : ".", cut->text);
-	json_text(j, "type", dns_type_word(event->qtype, buf));
-	json_text(j, "class", "IN");
+	word(j, "type", dns_type_word(event->qtype, buf));
+	json_members(j, "\"class\":\"IN\"");
 	json_close(j, '}');
 	/* An allowed question has no answer yet. */
 	if (event->kind == EVENT_DNS_QUERY && event->verdict.allow)
@@ -196,7 +227,7 @@ static void put_dns(struct json *j, const struct audit_event *event,
 	if (event->kind == EVENT_DNS_ANSWER)
 		put_answers(j, event);
 	json_uint(j, "rcode_id", known ? event->rcode : 99);
-	json_text(j, "rcode", known ? rcodes[event->rcode] : "Other");
+	word(j, "rcode", known ? rcodes[event->rcode] : "Other");
 }
 
 /* "http://host:port/path?query", cut where there is no more room. */
@@ -289,7 +320,7 @@ static void put_subject(struct json *j, const struct audit_event *event,
 			const struct cut *cut)
 {
 	if (record_class(event->kind) == CLASS_LIFECYCLE)
-		json_members(j, "\"app\":" PRODUCT);
+		json_members(j, "\"app\":" RECORD_PRODUCT);
 	if (record_class(event->kind) == CLASS_CONFIG)
 		put_device(j, context);
 	if (record_class(event->kind) != CLASS_FINDING)
@@ -329,9 +360,9 @@ static void put_chain(struct json *j, const struct audit_event *event,
 	char hex[2 * RECORD_HASH + 1];
 
 	if (context->prev)
-		json_bytes(j, "prev",
-			   hex_format(context->prev, RECORD_HASH, hex),
-			   2 * RECORD_HASH);
+		json_word(j, "prev",
+			  hex_format(context->prev, RECORD_HASH, hex),
+			  2 * RECORD_HASH);
 	if (event->kind != EVENT_SESSION_OPEN)
 		return;
 	put_digest(j, "ruleset", context->ruleset_digest);
@@ -340,8 +371,7 @@ static void put_chain(struct json *j, const struct audit_event *event,
 }
 
 static void put_policy(struct json *j, const struct audit_event *event,
-		       const struct record_context *context,
-		       const struct cut *cut)
+		       const struct record_frame *frame, const struct cut *cut)
 {
 	if (event->rule) {
 		json_open(j, "firewall_rule", '{');
@@ -349,23 +379,20 @@ static void put_policy(struct json *j, const struct audit_event *event,
 		text(j, "name", event->rule_text, cut->text);
 		json_close(j, '}');
 	}
-	json_open(j, "policy", '{');
-	put_digest(j, "uid", context->policy_digest);
-	text(j, "name", context->policy_name, 128);
-	json_close(j, '}');
+	put_part(j, frame, frame->session, frame->policy);
 }
 
 static void put_unmapped(struct json *j, const struct audit_event *event,
 			 const struct record_context *context,
+			 const struct record_frame *frame,
 			 const struct cut *cut)
 {
 	json_open(j, "unmapped", '{');
-	json_text(j, "event", event_word(event->kind));
-	text(j, "boundary", context->boundary, 32);
-	text(j, "sandbox", context->sandbox_name, 128);
+	word(j, "event", event_word(event->kind));
+	put_part(j, frame, frame->policy, frame->place);
 	json_uint(j, "sandbox_id", event->sandbox);
 	if (record_is_network(event->kind) && event->kind != EVENT_PACKET)
-		json_text(j, "door", door_word(event->door));
+		word(j, "door", door_word(event->door));
 	text(j, "protocol", event->protocol, 32);
 	if (event->ech)
 		json_bool(j, "ech", true);
@@ -373,7 +400,7 @@ static void put_unmapped(struct json *j, const struct audit_event *event,
 		json_uint(j, "http_status", event->status);
 	if (record_is_network(event->kind) &&
 	    event->verdict.reason == REASON_OBSERVE)
-		json_text(j, "observed", reason_word(event->verdict.observed));
+		word(j, "observed", reason_word(event->verdict.observed));
 	text(j, "detail", event->detail, cut->text);
 	if (event->kind == EVENT_FINDING && event->by_gate)
 		json_members(j, "\"from\":\"gate\"");
@@ -381,31 +408,45 @@ static void put_unmapped(struct json *j, const struct audit_event *event,
 	json_close(j, '}');
 }
 
+static void put_record(struct json *j, const struct audit_event *event,
+		       uint64_t sequence, const struct record_context *context,
+		       const struct record_frame *frame, const struct cut *cut)
+{
+	char sentence[512];
+
+	json_open(j, NULL, '{');
+	record_put_class(j, event);
+	json_text(j, "message",
+		  event_sentence(event, sentence, sizeof(sentence)));
+	put_metadata(j, sequence, frame);
+	put_subject(j, event, sequence, context, cut);
+	put_network(j, event, cut);
+	put_dns(j, event, cut);
+	put_http(j, event, cut);
+	put_policy(j, event, frame, cut);
+	put_unmapped(j, event, context, frame, cut);
+	json_close(j, '}');
+}
+
 size_t record_format(const struct audit_event *event, uint64_t sequence,
 		     const struct record_context *context, char *buf,
 		     size_t cap)
 {
-	char sentence[512];
+	struct record_frame own;
+	const struct record_frame *frame = context->frame;
 
 	if (event->kind <= 0 || event->kind >= EVENT_KIND_COUNT)
 		return 0;
+	if (!frame) {
+		record_frame_make(context, &own);
+		frame = &own;
+	}
 	if (cap > RECORD_LINE_MAX)
 		cap = RECORD_LINE_MAX;
 	for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {
 		struct json j = json_of(buf, cap);
 
-		json_open(&j, NULL, '{');
-		record_put_class(&j, event);
-		json_text(&j, "message",
-			  event_sentence(event, sentence, sizeof(sentence)));
-		put_metadata(&j, sequence, context);
-		put_subject(&j, event, sequence, context, &cuts[i]);
-		put_network(&j, event, &cuts[i]);
-		put_dns(&j, event, &cuts[i]);
-		put_http(&j, event, &cuts[i]);
-		put_policy(&j, event, context, &cuts[i]);
-		put_unmapped(&j, event, context, &cuts[i]);
-		json_close(&j, '}');
+		put_record(&j, event, sequence, context, frame, &cuts[i]);
 		if (!j.full)
 			return j.len;
 	}

@@ -105,10 +105,31 @@ static inline void json_text(struct json *j, const char *key, const char *s)
 		json_bytes(j, key, s, strlen(s));
 }
 
+/* The same of what is ours, and needs no escape: words, digits, addresses. */
+static inline void json_word(struct json *j, const char *key, const char *s,
+			     size_t len)
+{
+	char *to = json_begin(j, key, len + 2);
+
+	if (!to)
+		return;
+	to[0] = '"';
+	memcpy(to + 1, s, len);
+	to[1 + len] = '"';
+}
+
 static inline void json_uint(struct json *j, const char *key, uint64_t v)
 {
-	json_begin(j, key, 0);
-	json_put_uint(j, v);
+	char *to;
+
+	if (v > 9) {
+		json_begin(j, key, 0);
+		json_put_uint(j, v);
+		return;
+	}
+	to = json_begin(j, key, 1);
+	if (to)
+		*to = (char)('0' + v);
 }
 
 void json_int(struct json *j, const char *key, int64_t v);

@@ -39,9 +39,10 @@ static void note_policy(struct ledger_log *log, const struct audit_event *event)
 {
 	const char *digest = record_policy_digest(event->detail);
 
-	if (digest)
-		snprintf(log->policy_digest, sizeof(log->policy_digest), "%s",
-			 digest);
+	if (!digest)
+		return;
+	snprintf(log->policy_digest, sizeof(log->policy_digest), "%s", digest);
+	record_frame_make(&log->context, &log->frame);
 }
 
 int ledger_log_write(struct ledger_log *log, struct audit_event *event)

@@ -9,6 +9,7 @@
 #define CMD_LEDGER_LOG_H
 
 #include "audit/record.h"
+#include "audit/record_frame.h"
 #include "audit/seal.h"
 #include "audit/tally.h"
 #include "audit/writer.h"
@@ -23,6 +24,7 @@ struct ledger_log {
 	struct msg_ledger_earlier before;
 	struct record_earlier earlier;
 	struct record_context context;
+	struct record_frame frame; /* of it */
 	struct writer *writer;
 	struct seal *seal;
 	int file[LEDGER_FILE_COUNT]; /* -1: not open */

@@ -84,9 +84,11 @@ static int take_start(struct ledger_log *log)
 		.policy_digest = log->policy_digest,
 		.policy_name = start->policy_name,
 		.boundary = start->boundary,
+		.frame = &log->frame,
 		.ruleset_digest =
 			*start->ruleset_digest ? start->ruleset_digest : NULL,
 	};
+	record_frame_make(&log->context, &log->frame);
 	return 0;
 }
 

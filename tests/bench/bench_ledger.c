@@ -84,15 +84,19 @@ static double lines_round(size_t n, size_t *ret_bytes)
 {
 	static char line[RECORD_LINE_MAX], text[RECORD_MESSAGE_MAX];
 	static const uint8_t prev[RECORD_HASH];
+	struct record_frame frame;
 	const struct record_context context = {
 		.session = "0123456789abcdef",
 		.sandbox_name = "run",
 		.policy_digest = DIGITS,
 		.policy_name = "coding-agent",
 		.boundary = "netns",
+		.frame = &frame,
 		.prev = prev,
 	};
 	double start = cpu_s();
+
+	record_frame_make(&context, &frame);
 
 	*ret_bytes = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -156,7 +160,9 @@ static int open_log(struct ledger_log *log, const char *dir)
 		.policy_digest = DIGITS,
 		.policy_name = "coding-agent",
 		.boundary = "netns",
+		.frame = &log->frame,
 	};
+	record_frame_make(&log->context, &log->frame);
 	log->start.rotate_bytes = UINT64_C(1) << 30;
 	if (r == 0)
 		r = seal_new(key, open_file(dir, "checkpoints"), false,

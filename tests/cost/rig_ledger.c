@@ -45,7 +45,9 @@ struct ledger *rig_ledger_new(void)
 		.policy_digest = DIGITS,
 		.policy_name = "coding-agent",
 		.boundary = "netns",
+		.frame = &log->frame,
 	};
+	record_frame_make(&log->context, &log->frame);
 	log->start.rotate_bytes = UINT64_C(1) << 30;
 	cost_check(seal_new(key, new_file(), false, &log->seal) == 0 &&
 			   writer_new(new_file(), &log->writer) == 0,

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * record_frame.c - the context of a log as pieces of JSON.
+ */
+#include "audit/record_frame.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+#define NAME_MAX_SAID 128
+
+/* At most @max bytes of @s, if there are some. */
+static void text(struct json *j, const char *key, const char *s, size_t max)
+{
+	if (s && *s)
+		json_bytes(j, key, s, strnlen(s, max));
+}
+
+/* The value that was put last goes on: without its last byte. */
+static size_t cut_one(struct json *j)
+{
+	return --j->len;
+}
+
+static void put_uid(struct json *j, const struct record_context *context)
+{
+	char uid[RECORD_SESSION_MAX + 1];
+	size_t len = context->session
+			     ? strnlen(context->session, RECORD_SESSION_MAX)
+			     : 0;
+
+	if (len)
+		memcpy(uid, context->session, len);
+	uid[len++] = '/';
+	json_bytes(j, "uid", uid, len);
+}
+
+static void put_digest(struct json *j, const char *digest)
+{
+	char uid[sizeof("sha256:") + 2 * RECORD_HASH] = "sha256:";
+
+	if (!digest || !*digest)
+		return;
+	strncat(uid, digest, 2 * RECORD_HASH);
+	json_text(j, "uid", uid);
+}
+
+void record_frame_make(const struct record_context *context,
+		       struct record_frame *ret_frame)
+{
+	struct record_frame *frame = ret_frame;
+	struct json j = json_of(frame->text, sizeof(frame->text));
+
+	json_open(&j, "metadata", '{');
+	json_members(&j, "\"version\":\"1.8.0\",\"product\":" RECORD_PRODUCT);
+	json_uint(&j, "sequence", 0);
+	frame->sequence = cut_one(&j);
+	put_uid(&j, context);
+	frame->uid = cut_one(&j);
+	j.len++; /* the quote, which is there */
+	text(&j, "correlation_uid", context->session, RECORD_SESSION_MAX);
+	json_members(&j, "\"profiles\":[\"security_control\"]");
+	json_close(&j, '}');
+	frame->session = j.len;
+	j.comma = false;
+	json_open(&j, "policy", '{');
+	put_digest(&j, context->policy_digest);
+	text(&j, "name", context->policy_name, NAME_MAX_SAID);
+	json_close(&j, '}');
+	frame->policy = j.len;
+	j.comma = false;
+	text(&j, "boundary", context->boundary, 32);
+	text(&j, "sandbox", context->sandbox_name, NAME_MAX_SAID);
+	frame->place = j.len;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * record_frame.h - what is the same in each line of a log, as it stands there.
+ * It is half of a line, and made once.
+ */
+#ifndef AUDIT_RECORD_FRAME_H
+#define AUDIT_RECORD_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "audit/record.h"
+
+#define RECORD_PRODUCT                                           \
+	"{\"name\":\"sallyport\",\"vendor_name\":\"sallyport\"," \
+	"\"version\":\"" SALLYPORT_VERSION "\"}"
+
+#define RECORD_SESSION_MAX 80 /* bytes of a session's uid */
+/* The longest strings of a context, with each byte escaped, leave 500. */
+#define RECORD_FRAME_MAX 3840
+
+/* JSON, each from the end of the one before to its own. */
+struct record_frame {
+	size_t sequence; /* "metadata":{... "sequence": */
+	size_t uid;	 /* ,"uid":"SESSION/ */
+	size_t session;	 /* ","correlation_uid":... } */
+	size_t policy;	 /* "policy":{...} */
+	size_t place;	 /* "boundary":...,"sandbox":..., or nothing */
+	char text[RECORD_FRAME_MAX];
+};
+
+void record_frame_make(const struct record_context *context,
+		       struct record_frame *ret_frame);
+
+#endif
