@@ -26,6 +26,7 @@
 
 #define STACK	 (512 * 1024)
 #define DROP_MIN (256 * 1024) /* bytes of the log */
+#define PAGE	 65536	      /* a multiple of any machine's */
 
 enum seal_state {
 	SEAL_IDLE, /* next: busy, stop */
@@ -104,6 +105,8 @@ static int sync_log(struct seal *seal)
 	off_t size = fstat(seal->log, &st) < 0 ? 0 : st.st_size;
 	int r = sync_fd(seal->log);
 
+	/* The last page is still written to: it would have to be read. */
+	size -= size % PAGE;
 	if (size < seal->dropped)
 		seal->dropped = 0; /* another part */
 	if (r < 0 || size - seal->dropped < DROP_MIN)
