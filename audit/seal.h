@@ -18,7 +18,7 @@
 
 #define SEAL_RECORDS 64	 /* a checkpoint is due after so many records, */
 #define SEAL_MS	     250 /* or so long after the oldest unsigned one, */
-#define SEAL_GAP_MS  20	 /* but not so soon after the last one began */
+#define SEAL_GAP_MS  50	 /* but not so soon after the last one began */
 
 struct seal;
 

@@ -37,70 +37,109 @@ static void copy(char *to, const char *from, size_t cap)
 	to[len] = '\0';
 }
 
-static uint32_t hash_bytes(uint32_t hash, const void *data, size_t len)
-{
-	const unsigned char *s = data;
+/* What tells rows apart, as an event has it. */
+struct key {
+	const char *host, *rule;
+	size_t host_len, rule_len; /* of them: what fits into a row */
+	uint32_t host_hash;
+	uint16_t reason, observed;
+	bool allow;
+	char text[HOST_MAX + 1]; /* a host that the event does not have so */
+};
 
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ s[i]) * 16777619u;
-	return hash;
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 32;
 }
 
-static uint32_t hash_host(const char *host)
+static uint64_t hash_bytes(uint64_t hash, const char *s, size_t len)
 {
-	return hash_bytes(2166136261u, host, strlen(host) + 1);
+	uint64_t word;
+
+	for (; len >= sizeof(word); len -= sizeof(word), s += sizeof(word)) {
+		memcpy(&word, s, sizeof(word));
+		hash = mix(hash, word);
+	}
+	word = len;
+	while (len--)
+		word = word << 8 | (unsigned char)*s++;
+	return mix(hash, word);
 }
 
-static uint32_t hash_row(const struct tally_row *row)
+static uint32_t hash_host(const char *host, size_t len)
 {
-	uint32_t hash = hash_host(row->host);
-
-	hash = hash_bytes(hash, row->rule, strlen(row->rule) + 1);
-	hash = hash_bytes(hash, &row->reason, sizeof(row->reason));
-	hash = hash_bytes(hash, &row->observed, sizeof(row->observed));
-	return hash_bytes(hash, &row->allow, sizeof(row->allow));
+	return (uint32_t)hash_bytes(1, host, len);
 }
 
-static bool same(const struct tally_row *a, const struct tally_row *b)
+static uint32_t hash_key(const struct key *key)
 {
-	return a->reason == b->reason && a->allow == b->allow &&
-	       a->observed == b->observed && strcmp(a->host, b->host) == 0 &&
-	       strcmp(a->rule, b->rule) == 0;
+	uint64_t hash = hash_bytes(key->host_hash, key->rule, key->rule_len);
+
+	return (uint32_t)mix(hash, (uint64_t)key->reason << 32 |
+					   (uint64_t)key->observed << 8 |
+					   key->allow);
+}
+
+/* @text has no NUL in its @len bytes. */
+static bool is_text(const char *row, const char *text, size_t len)
+{
+	return memcmp(row, text, len) == 0 && !row[len];
+}
+
+static bool same_host(const struct tally_row *row, const struct key *key)
+{
+	return is_text(row->host, key->host, key->host_len);
+}
+
+static bool same(const struct tally_row *row, const struct key *key)
+{
+	return row->reason == key->reason && row->allow == key->allow &&
+	       row->observed == key->observed && same_host(row, key) &&
+	       is_text(row->rule, key->rule, key->rule_len);
 }
 
 static struct tally_row *others(struct tally *tally, bool allow)
 {
+	static const char name[] = TALLY_OTHERS;
+
 	for (size_t i = TALLY_MAX - OTHERS; i < tally->rows; i++)
 		if (tally->row[i].allow == allow)
 			return &tally->row[i];
 	struct tally_row *row = &tally->row[tally->rows++];
 
 	memset(row, 0, sizeof(*row));
-	copy(row->host, TALLY_OTHERS, sizeof(row->host));
-	tally->host[tally->rows - 1] = hash_host(row->host);
+	memcpy(row->host, name, sizeof(name));
+	tally->host[tally->rows - 1] = hash_host(name, sizeof(name) - 1);
 	row->allow = allow;
 	row->reason = allow ? REASON_RULE : REASON_NOT_IN_POLICY;
 	return row;
 }
 
-/* The row with the key of @key, made if there is none. */
-static struct tally_row *find(struct tally *tally, const struct tally_row *key)
+/* The row with @key, made if there is none. */
+static struct tally_row *find(struct tally *tally, const struct key *key)
 {
-	uint32_t at = hash_row(key) % TALLY_INDEX;
+	uint32_t at = hash_key(key) % TALLY_INDEX;
+	struct tally_row *row;
 
 	while (tally->index[at]) {
-		struct tally_row *row = &tally->row[tally->index[at] - 1];
-
+		row = &tally->row[tally->index[at] - 1];
 		if (same(row, key))
 			return row;
 		at = (at + 1) % TALLY_INDEX;
 	}
 	if (tally->rows >= TALLY_MAX - OTHERS)
 		return others(tally, key->allow);
-	tally->row[tally->rows] = *key;
-	tally->host[tally->rows] = hash_host(key->host);
+	row = &tally->row[tally->rows];
+	memset(row, 0, sizeof(*row)); /* it goes over a socket: no padding */
+	memcpy(row->host, key->host, key->host_len);
+	memcpy(row->rule, key->rule, key->rule_len);
+	row->allow = key->allow;
+	row->reason = key->reason;
+	row->observed = key->observed;
+	tally->host[tally->rows] = key->host_hash;
 	tally->index[at] = (uint16_t)++tally->rows;
-	return &tally->row[tally->rows - 1];
+	return row;
 }
 
 /* Not about a host: the detail is what tells them apart. */
@@ -110,35 +149,43 @@ static bool is_about_us(const struct audit_event *event)
 	       event->kind == EVENT_RULESET;
 }
 
-static struct tally_row key_of(const struct audit_event *event)
+static const char *host_of(const struct audit_event *event,
+			   char text[HOST_MAX + 1])
 {
-	struct tally_row key;
-	char ip[IP_TEXT_MAX];
 	const char *host = event->host;
 
+	if (event->door == DOOR_PUBLISHED && event->rule_text) {
+		snprintf(text, HOST_MAX + 1, "published %.200s",
+			 event->rule_text);
+		return text;
+	}
 	if (is_about_us(event) && event->detail)
 		host = event->detail;
-	if (!host || !*host)
-		host = ip_format(&event->dst_ip, ip);
-	memset(&key, 0, sizeof(key)); /* it goes over a socket: no padding */
-	if (event->door == DOOR_PUBLISHED && event->rule_text)
-		snprintf(key.host, sizeof(key.host), "published %.200s",
-			 event->rule_text);
-	else
-		copy(key.host, host, sizeof(key.host));
-	copy(key.rule, event->rule ? event->rule : "", sizeof(key.rule));
-	key.allow = event->verdict.allow;
-	key.reason = (uint16_t)event->verdict.reason;
-	key.observed = (uint16_t)event->verdict.observed;
-	return key;
+	return host && *host ? host : ip_format(&event->dst_ip, text);
+}
+
+static void key_of(const struct audit_event *event, struct key *ret_key)
+{
+	struct key *key = ret_key;
+
+	key->host = host_of(event, key->text);
+	key->host_len = strnlen(key->host, HOST_MAX);
+	key->host_hash = hash_host(key->host, key->host_len);
+	key->rule = event->rule ? event->rule : "";
+	key->rule_len = strnlen(key->rule, TALLY_RULE_MAX);
+	key->allow = event->verdict.allow;
+	key->reason = (uint16_t)event->verdict.reason;
+	key->observed = (uint16_t)event->verdict.observed;
 }
 
 static struct tally_row *row_of(struct tally *tally,
 				const struct audit_event *event)
 {
-	struct tally_row key = key_of(event);
-	struct tally_row *row = find(tally, &key);
+	struct tally_row *row;
+	struct key key;
 
+	key_of(event, &key);
+	row = find(tally, &key);
 	row->door = (uint8_t)event->door;
 	/* The port of a DNS question is the resolver's, not the host's. */
 	if (event->dst_port && event->kind != EVENT_DNS_QUERY &&
@@ -165,16 +212,15 @@ static struct tally_row *row_of(struct tally *tally,
 static struct tally_row *origin_of(struct tally *tally,
 				   const struct audit_event *event)
 {
-	struct tally_row key = key_of(event), *best = NULL;
-	uint32_t host = hash_host(key.host);
+	struct tally_row *best = NULL;
+	struct key key;
 
+	key_of(event, &key);
 	for (size_t i = 0; i < tally->rows; i++) {
 		struct tally_row *row = &tally->row[i];
 
-		if (tally->host[i] != host)
-			continue;
-		if (!row->allow || !(row->count || row->dns) ||
-		    strcmp(row->host, key.host) != 0)
+		if (tally->host[i] != key.host_hash || !row->allow ||
+		    !(row->count || row->dns) || !same_host(row, &key))
 			continue;
 		if (same(row, &key))
 			return row;
@@ -188,10 +234,11 @@ static struct tally_row *origin_of(struct tally *tally,
 
 static void add_bytes(struct tally *tally, const struct audit_event *event)
 {
-	struct audit_event allowed = *event;
 	struct tally_row *row = origin_of(tally, event);
 
 	if (!row) {
+		struct audit_event allowed = *event;
+
 		allowed.verdict = (struct verdict){ .allow = true };
 		row = row_of(tally, &allowed);
 	}

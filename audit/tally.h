@@ -18,9 +18,11 @@
 #define TALLY_POLICY  "policy"	/* of a change of policy; host: its detail */
 #define TALLY_RULESET "ruleset" /* of rules put back; host: its detail */
 
+#define TALLY_RULE_MAX 127
+
 struct tally_row {
 	char host[HOST_MAX + 1]; /* name, or address of a dropped packet */
-	char rule[128];		 /* origin of the rule, or "" */
+	char rule[TALLY_RULE_MAX + 1]; /* origin of the rule, or "" */
 	char protocol[16];
 	uint16_t port; /* the last one seen */
 	uint8_t allow;
