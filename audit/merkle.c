@@ -30,12 +30,13 @@ void merkle_leaf(const void *data, size_t len, struct merkle_hash *ret_hash)
 void merkle_node(const struct merkle_hash *left,
 		 const struct merkle_hash *right, struct merkle_hash *ret_hash)
 {
+	uint8_t both[1 + 2 * MERKLE_HASH] = { 1 };
 	SHA256_CTX sha;
 
+	memcpy(both + 1, left->byte, MERKLE_HASH);
+	memcpy(both + 1 + MERKLE_HASH, right->byte, MERKLE_HASH);
 	SHA256_Init(&sha);
-	SHA256_Update(&sha, "\1", 1);
-	SHA256_Update(&sha, left->byte, MERKLE_HASH);
-	SHA256_Update(&sha, right->byte, MERKLE_HASH);
+	SHA256_Update(&sha, both, sizeof(both));
 	SHA256_Final(ret_hash->byte, &sha);
 }
 

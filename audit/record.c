@@ -295,19 +295,15 @@ int record_decode(const uint8_t *data, size_t len,
 		  char text[RECORD_MESSAGE_MAX])
 {
 	struct wire w = wire_of(data, len);
-	struct audit_event event = { .flow = 0 };
-	uint64_t seq;
 
 	if (len > RECORD_MESSAGE_MAX)
 		return -EBADMSG;
-	take_numbers(&w, &event, &seq);
+	memset(ret_event, 0, sizeof(*ret_event));
+	take_numbers(&w, ret_event, ret_seq);
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-		set_string(&event, i, take_string(&w, strings[i].max, &text));
-	if (!wire_ok(&w) || w.left)
-		return -EBADMSG;
-	*ret_event = event;
-	*ret_seq = seq;
-	return 0;
+		set_string(ret_event, i,
+			   take_string(&w, strings[i].max, &text));
+	return wire_ok(&w) && !w.left ? 0 : -EBADMSG;
 }
 
 void record_ack_encode(uint64_t seq, uint8_t buf[RECORD_ACK_LEN])

@@ -79,13 +79,14 @@ size_t sha_pair_leaf(const void *line, size_t len, struct merkle_hash *ret_leaf,
 	size_t head = at_most(len, SHA_BLOCK - 1);
 	size_t blocks = at_most((len - head) / SHA_BLOCK, BLOCKS_MAX);
 	size_t beside = at_most(data_len / SHA_BLOCK, blocks);
+	uint8_t first[SHA_BLOCK] = { 0 };
 	const uint8_t *from = line;
 	SHA256_CTX leaf;
 
-	SHA256_Init(&leaf);
-	SHA256_Update(&leaf, "\0", 1);
 	if (head)
-		SHA256_Update(&leaf, from, head);
+		memcpy(first + 1, from, head);
+	SHA256_Init(&leaf);
+	SHA256_Update(&leaf, first, 1 + head);
 	if (beside) {
 		const struct job job[4] = { { from + head, (int)blocks },
 					    { data, (int)beside },

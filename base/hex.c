@@ -8,12 +8,19 @@
 
 static const char digits[] = "0123456789abcdef";
 
+/* Each byte's two digits. */
+#define OF(high)                                                            \
+	high "0" high "1" high "2" high "3" high "4" high "5" high "6" high \
+	     "7" high "8" high "9" high "a" high "b" high "c" high "d" high \
+	     "e" high "f"
+static const char pairs[] =
+	OF("0") OF("1") OF("2") OF("3") OF("4") OF("5") OF("6") OF("7") OF("8")
+		OF("9") OF("a") OF("b") OF("c") OF("d") OF("e") OF("f");
+
 char *hex_format(const uint8_t *data, size_t len, char *buf)
 {
-	for (size_t i = 0; i < len; i++) {
-		buf[2 * i] = digits[data[i] >> 4];
-		buf[2 * i + 1] = digits[data[i] & 15];
-	}
+	for (size_t i = 0; i < len; i++)
+		memcpy(buf + 2 * i, pairs + 2 * data[i], 2);
 	buf[2 * len] = '\0';
 	return buf;
 }
