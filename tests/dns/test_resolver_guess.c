@@ -12,31 +12,64 @@
 
 #define SAMPLE 40
 
-/* In a process of its own, as the gate is one: asks and exits. */
-static void ask_in_child(const struct endpoint *server)
+/* A process that asks as soon as it is told whom. It is made before there are
+ * threads: a fork in the middle of what another one does may leave it a lock
+ * that nobody opens. */
+struct child {
+	pid_t pid;
+	int go;
+};
+
+static struct child child_new(int (*body)(const struct endpoint *server))
+{
+	struct child child;
+	int go[2];
+
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	child = (struct child){ .pid = fork(), .go = go[1] };
+	assert_true(child.pid >= 0);
+	if (child.pid == 0) {
+		struct endpoint server;
+
+		close(go[1]);
+		if (read(go[0], &server, sizeof(server)) !=
+		    (ssize_t)sizeof(server))
+			_exit(100);
+		_exit(body(&server));
+	}
+	close(go[0]);
+	return child;
+}
+
+/* Until it has ended as it should. */
+static void child_run(struct child *child, const struct endpoint *server)
 {
 	int status;
-	pid_t pid = fork();
 
-	if (pid == 0) {
-		struct resolver *resolver;
-		struct asker asker[SAMPLE / 2] = { 0 };
-		char host[64];
-
-		base = event_base_new();
-		resolver = resolver_at(server, 1);
-		for (size_t i = 0; i < SAMPLE / 2; i++) {
-			asker[i].lookup.wait.done = on_done;
-			snprintf(host, sizeof(host), "a4.n%zu.com", i);
-			resolver_lookup(resolver, host, &asker[i].lookup);
-		}
-		run_until_done(asker, SAMPLE / 2, 10);
-		resolver_free(resolver);
-		event_base_free(base);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(write(child->go, server, sizeof(*server)),
+			 sizeof(*server));
+	close(child->go);
+	assert_int_equal(waitpid(child->pid, &status, 0), child->pid);
 	assert_int_equal(status, 0);
+}
+
+static int ask_sample(const struct endpoint *server)
+{
+	struct asker asker[SAMPLE / 2] = { 0 };
+	struct resolver *resolver;
+	char host[64];
+
+	base = event_base_new();
+	resolver = resolver_at(server, 1);
+	for (size_t i = 0; i < SAMPLE / 2; i++) {
+		asker[i].lookup.wait.done = on_done;
+		snprintf(host, sizeof(host), "a4.n%zu.com", i);
+		resolver_lookup(resolver, host, &asker[i].lookup);
+	}
+	run_until_done(asker, SAMPLE / 2, 10);
+	resolver_free(resolver);
+	event_base_free(base);
+	return 0;
 }
 
 static unsigned distinct(const uint16_t *v, size_t n)
@@ -55,14 +88,16 @@ static unsigned distinct(const uint16_t *v, size_t n)
 
 static void test_ids_and_ports(void **state)
 {
+	/* As a gate is one, and the next. */
+	struct child child[] = { child_new(ask_sample), child_new(ask_sample) };
 	struct name_server *server = server_start();
 	uint16_t id[2 * SAMPLE], port[2 * SAMPLE];
 	unsigned same_id = 0, same_port = 0, steps = 0;
 
 	(void)state;
-	ask_in_child(&server->at);
+	child_run(&child[0], &server->at);
 	assert_int_equal(server_count(server), SAMPLE);
-	ask_in_child(&server->at);
+	child_run(&child[1], &server->at);
 	assert_int_equal(server_count(server), 2 * SAMPLE);
 	for (size_t i = 0; i < 2 * SAMPLE; i++) {
 		id[i] = server->seen[i].id;
@@ -204,33 +239,35 @@ static void test_sockets_go(void **state)
 /* --- in the gate there are no files ----------------------------------------
  */
 
+/* Whoever asks 127.0.0.1 for want of a resolv.conf asks nobody here. */
+static int ask_in_empty_root(const struct endpoint *server)
+{
+	char root[] = "/tmp/sp-dns-XXXXXX";
+	struct resolver *none, *one;
+	int r = 0;
+
+	if (!mkdtemp(root) || chdir(root) || rmdir(root) || chroot("."))
+		return 2;
+	base = event_base_new();
+	none = resolver_at(NULL, 0);
+	one = resolver_at(server, 1);
+	if (ask(none, "a4.ok.com", 5).status != -EIO)
+		r = 3;
+	if (ask(one, "both.ok.com", 5).lookup.count != 2)
+		r = 4;
+	resolver_free(none);
+	resolver_free(one);
+	event_base_free(base);
+	return r;
+}
+
 static void test_empty_root(void **state)
 {
+	struct child child = child_new(ask_in_empty_root);
 	struct name_server *server = server_start();
-	char root[] = "/tmp/sp-dns-XXXXXX";
-	int status;
 
 	(void)state;
-	assert_non_null(mkdtemp(root));
-	/* Whoever asks 127.0.0.1 for want of a resolv.conf asks nobody here. */
-	pid_t pid = fork();
-	if (pid == 0) {
-		if (chroot(root) || chdir("/"))
-			_exit(2);
-		base = event_base_new();
-		struct resolver *none = resolver_at(NULL, 0);
-		struct resolver *one = resolver_at(&server->at, 1);
-		if (ask(none, "a4.ok.com", 5).status != -EIO)
-			_exit(3);
-		if (ask(one, "both.ok.com", 5).lookup.count != 2)
-			_exit(4);
-		resolver_free(none);
-		resolver_free(one);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	rmdir(root);
+	child_run(&child, &server->at);
 	server_stop(server);
 }
 
