@@ -15,7 +15,7 @@
 
 #define PACE_WINDOW_US 10000
 #define PACE_BUSY      5000 /* records a second, in the last window */
-#define PACE_TURN_US   2000
+#define PACE_TURN_US   4000
 
 /* All zero at first. */
 struct pace {

@@ -58,7 +58,8 @@ static void test_busy(void **state)
 	assert_int_equal(pace_wait_us(&pace, now + PACE_TURN_US), 0);
 	assert_int_equal(pace_wait_us(&pace, now + HOUR_US), 0);
 	/* Fewer turns with as many records are as busy. */
-	second(&pace, 1000000 / PACE_TURN_US, 2 * PACE_BUSY / 1000, &now);
+	second(&pace, 1000000 / PACE_TURN_US,
+	       2 * PACE_BUSY / (1000000 / PACE_TURN_US), &now);
 	assert_int_equal(pace_wait_us(&pace, now), PACE_TURN_US);
 }
 
