@@ -6,16 +6,10 @@
 
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/json.h"
 
 #define NAME_MAX_SAID 128
-
-/* At most @max bytes of @s, if there are some. */
-static void text(struct json *j, const char *key, const char *s, size_t max)
-{
-	if (s && *s)
-		json_bytes(j, key, s, strnlen(s, max));
-}
 
 /* The value that was put last goes on: without its last byte. */
 static size_t cut_one(struct json *j)
@@ -59,18 +53,61 @@ void record_frame_make(const struct record_context *context,
 	put_uid(&j, context);
 	frame->uid = cut_one(&j);
 	j.len++; /* the quote, which is there */
-	text(&j, "correlation_uid", context->session, RECORD_SESSION_MAX);
+	json_some(&j, "correlation_uid", context->session, RECORD_SESSION_MAX);
 	json_members(&j, "\"profiles\":[\"security_control\"]");
 	json_close(&j, '}');
 	frame->session = j.len;
 	j.comma = false;
 	json_open(&j, "policy", '{');
 	put_digest(&j, context->policy_digest);
-	text(&j, "name", context->policy_name, NAME_MAX_SAID);
+	json_some(&j, "name", context->policy_name, NAME_MAX_SAID);
 	json_close(&j, '}');
 	frame->policy = j.len;
 	j.comma = false;
-	text(&j, "boundary", context->boundary, 32);
-	text(&j, "sandbox", context->sandbox_name, NAME_MAX_SAID);
+	json_some(&j, "boundary", context->boundary, 32);
+	json_some(&j, "sandbox", context->sandbox_name, NAME_MAX_SAID);
 	frame->place = j.len;
+}
+
+/* Copies text[from, to) of the frame. Returns where it ends. */
+static char *copy(char *at, const struct record_frame *frame, size_t from,
+		  size_t to)
+{
+	return mempcpy(at, frame->text + from, to - from);
+}
+
+void record_frame_put_metadata(const struct record_frame *frame,
+			       uint64_t sequence, struct json *j)
+{
+	char buf[DECIMAL_MAX], *digits = decimal_format(sequence, buf);
+	size_t n = (size_t)(buf + DECIMAL_MAX - 1 - digits);
+	char *to = json_begin(j, NULL, frame->session + 2 * n);
+
+	if (!to)
+		return;
+	to = copy(to, frame, 0, frame->sequence);
+	to = mempcpy(to, digits, n);
+	to = copy(to, frame, frame->sequence, frame->uid);
+	to = mempcpy(to, digits, n);
+	copy(to, frame, frame->uid, frame->session);
+}
+
+/* One member or several, or nothing. */
+static void put_part(const struct record_frame *frame, size_t from, size_t to,
+		     struct json *j)
+{
+	char *at = from < to ? json_begin(j, NULL, to - from) : NULL;
+
+	if (at)
+		copy(at, frame, from, to);
+}
+
+void record_frame_put_policy(const struct record_frame *frame, struct json *j)
+{
+	put_part(frame, frame->session, frame->policy, j);
+}
+
+void record_frame_put_place(const struct record_frame *frame, struct json *j)
+{
+	put_part(frame, frame->policy, frame->place, j);
 }

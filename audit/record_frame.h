@@ -32,4 +32,12 @@ struct record_frame {
 void record_frame_make(const struct record_context *context,
 		       struct record_frame *ret_frame);
 
+/* "metadata", with the record's number; "policy"; and of "unmapped" what says
+ * where: members of @j's object. */
+struct json;
+void record_frame_put_metadata(const struct record_frame *frame,
+			       uint64_t sequence, struct json *j);
+void record_frame_put_policy(const struct record_frame *frame, struct json *j);
+void record_frame_put_place(const struct record_frame *frame, struct json *j);
+
 #endif

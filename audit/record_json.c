@@ -29,14 +29,6 @@ struct cut {
 static const struct cut cuts[] = { { 1024, 4096, URL_MAX - 1 },
 				   { 256, 512, 255 } };
 
-/* At most @max bytes of @s. */
-__attribute__((always_inline)) static inline void
-text(struct json *j, const char *key, const char *s, size_t max)
-{
-	if (s && *s)
-		json_bytes(j, key, s, strnlen(s, max));
-}
-
 /* At most @max bytes of @s, behind what is there. */
 static char *add(char *to, const char *s, size_t max)
 {
@@ -66,40 +58,6 @@ static void put_uid(struct json *j, const char *key, uint64_t sequence,
 	json_text(j, key, uid);
 }
 
-/* Copies text[from, to) of the frame. Returns where it ends. */
-static char *copy(char *at, const struct record_frame *frame, size_t from,
-		  size_t to)
-{
-	memcpy(at, frame->text + from, to - from);
-	return at + (to - from);
-}
-
-static void put_metadata(struct json *j, uint64_t sequence,
-			 const struct record_frame *frame)
-{
-	char buf[DECIMAL_MAX], *digits = decimal_format(sequence, buf);
-	size_t n = (size_t)(buf + DECIMAL_MAX - 1 - digits);
-	char *to = json_begin(j, NULL, frame->session + 2 * n);
-
-	if (!to)
-		return;
-	to = copy(to, frame, 0, frame->sequence);
-	to = mempcpy(to, digits, n);
-	to = copy(to, frame, frame->sequence, frame->uid);
-	to = mempcpy(to, digits, n);
-	copy(to, frame, frame->uid, frame->session);
-}
-
-/* A part of the frame that is one member or several, or nothing. */
-static void put_part(struct json *j, const struct record_frame *frame,
-		     size_t from, size_t to)
-{
-	char *at = from < to ? json_begin(j, NULL, to - from) : NULL;
-
-	if (at)
-		copy(at, frame, from, to);
-}
-
 /* Of what is ours, and needs no escape. */
 __attribute__((always_inline)) static inline void
 word(struct json *j, const char *key, const char *s)
@@ -122,7 +80,7 @@ static void put_endpoint(struct json *j, const char *key, const char *host,
 	if (!host && !ip->len && !port)
 		return;
 	json_open(j, key, '{');
-	text(j, "hostname", host, cut->text);
+	json_some(j, "hostname", host, cut->text);
 	put_ip(j, "ip", ip);
 	if (port)
 		json_uint(j, "port", port);
@@ -143,7 +101,7 @@ static void put_connection(struct json *j, const struct audit_event *event)
 	json_open(j, "connection_info", '{');
 	if (event->flow)
 		word(j, "uid", decimal_format(event->flow, buf));
-	text(j, "protocol_name", protocol, 32);
+	json_some(j, "protocol_name", protocol, 32);
 	json_members(j,
 		     event->door == DOOR_PUBLISHED
 			     ? "\"direction\":\"Inbound\",\"direction_id\":1"
@@ -217,7 +175,7 @@ static void put_dns(struct json *j, const struct audit_event *event,
 	if (record_class(event->kind) != CLASS_DNS)
 		return;
 	json_open(j, "query", '{');
-	text(j, "hostname", event->host ? event->host : ".", cut->text);
+	json_some(j, "hostname", event->host ? event->host : ".", cut->text);
 	word(j, "type", dns_type_word(event->qtype, buf));
 	json_members(j, "\"class\":\"IN\"");
 	json_close(j, '}');
@@ -246,7 +204,7 @@ static void put_url_string(struct json *j, const struct audit_event *event,
 		to = add_decimal(to, event->dst_port);
 	}
 	to = add(to, target, cap);
-	text(j, "url_string", buf, cap);
+	json_some(j, "url_string", buf, cap);
 }
 
 static void put_url(struct json *j, const struct audit_event *event,
@@ -261,7 +219,7 @@ static void put_url(struct json *j, const struct audit_event *event,
 
 	json_open(j, "url", '{');
 	json_text(j, "scheme", "http");
-	text(j, "hostname", host, cut->text);
+	json_some(j, "hostname", host, cut->text);
 	if (event->dst_port)
 		json_uint(j, "port", event->dst_port);
 	if (path > cut->target)
@@ -269,7 +227,7 @@ static void put_url(struct json *j, const struct audit_event *event,
 	if (path)
 		json_bytes(j, "path", target, path);
 	if (path_end)
-		text(j, "query_string", path_end + 1, cut->target - path);
+		json_some(j, "query_string", path_end + 1, cut->target - path);
 	put_url_string(j, event, host, target, cut->url);
 	json_close(j, '}');
 }
@@ -280,7 +238,7 @@ static void put_http(struct json *j, const struct audit_event *event,
 	if (record_class(event->kind) != CLASS_HTTP)
 		return;
 	json_open(j, "http_request", '{');
-	text(j, "http_method", event->method, 64);
+	json_some(j, "http_method", event->method, 64);
 	put_url(j, event, cut);
 	json_close(j, '}');
 	if (event->status) {
@@ -298,7 +256,7 @@ static void put_evidence(struct json *j, const struct audit_event *event)
 	json_open(j, "evidences", '[');
 	json_open(j, NULL, '{');
 	json_open(j, "process", '{');
-	text(j, "name", event->process, 32);
+	json_some(j, "name", event->process, 32);
 	if (event->pid)
 		json_uint(j, "pid", event->pid);
 	json_close(j, '}');
@@ -310,7 +268,7 @@ static void put_device(struct json *j, const struct record_context *context)
 {
 	json_open(j, "device", '{');
 	json_members(j, "\"type_id\":0,\"type\":\"Unknown\"");
-	text(j, "name", context->sandbox_name, 128);
+	json_some(j, "name", context->sandbox_name, 128);
 	json_close(j, '}');
 }
 
@@ -326,7 +284,8 @@ static void put_subject(struct json *j, const struct audit_event *event,
 	if (record_class(event->kind) != CLASS_FINDING)
 		return;
 	json_open(j, "finding_info", '{');
-	text(j, "title", event->detail ? event->detail : "finding", cut->text);
+	json_some(j, "title", event->detail ? event->detail : "finding",
+		  cut->text);
 	put_uid(j, "uid", sequence, context);
 	json_close(j, '}');
 	put_evidence(j, event);
@@ -339,7 +298,7 @@ static void put_earlier(struct json *j, const struct record_earlier *earlier)
 	json_uint(j, "records", earlier->lines);
 	json_uint(j, "bytes", earlier->bytes);
 	json_bool(j, "receipt", earlier->receipt);
-	text(j, "checkpoint", earlier->checkpoint, 1024);
+	json_some(j, "checkpoint", earlier->checkpoint, 1024);
 	json_close(j, '}');
 }
 
@@ -375,11 +334,11 @@ static void put_policy(struct json *j, const struct audit_event *event,
 {
 	if (event->rule) {
 		json_open(j, "firewall_rule", '{');
-		text(j, "uid", event->rule, cut->text);
-		text(j, "name", event->rule_text, cut->text);
+		json_some(j, "uid", event->rule, cut->text);
+		json_some(j, "name", event->rule_text, cut->text);
 		json_close(j, '}');
 	}
-	put_part(j, frame, frame->session, frame->policy);
+	record_frame_put_policy(frame, j);
 }
 
 static void put_unmapped(struct json *j, const struct audit_event *event,
@@ -389,11 +348,11 @@ static void put_unmapped(struct json *j, const struct audit_event *event,
 {
 	json_open(j, "unmapped", '{');
 	word(j, "event", event_word(event->kind));
-	put_part(j, frame, frame->policy, frame->place);
+	record_frame_put_place(frame, j);
 	json_uint(j, "sandbox_id", event->sandbox);
 	if (record_is_network(event->kind) && event->kind != EVENT_PACKET)
 		word(j, "door", door_word(event->door));
-	text(j, "protocol", event->protocol, 32);
+	json_some(j, "protocol", event->protocol, 32);
 	if (event->ech)
 		json_bool(j, "ech", true);
 	if (event->kind == EVENT_FLOW_CLOSE && event->status)
@@ -401,7 +360,7 @@ static void put_unmapped(struct json *j, const struct audit_event *event,
 	if (record_is_network(event->kind) &&
 	    event->verdict.reason == REASON_OBSERVE)
 		word(j, "observed", reason_word(event->verdict.observed));
-	text(j, "detail", event->detail, cut->text);
+	json_some(j, "detail", event->detail, cut->text);
 	if (event->kind == EVENT_FINDING && event->by_gate)
 		json_members(j, "\"from\":\"gate\"");
 	put_chain(j, event, context);
@@ -418,7 +377,7 @@ static void put_record(struct json *j, const struct audit_event *event,
 	record_put_class(j, event);
 	json_text(j, "message",
 		  event_sentence(event, sentence, sizeof(sentence)));
-	put_metadata(j, sequence, frame);
+	record_frame_put_metadata(frame, sequence, j);
 	put_subject(j, event, sequence, context, cut);
 	put_network(j, event, cut);
 	put_dns(j, event, cut);

@@ -105,6 +105,14 @@ static inline void json_text(struct json *j, const char *key, const char *s)
 		json_bytes(j, key, s, strlen(s));
 }
 
+/* At most @max bytes of it. */
+__attribute__((always_inline)) static inline void
+json_some(struct json *j, const char *key, const char *s, size_t max)
+{
+	if (s && *s)
+		json_bytes(j, key, s, strnlen(s, max));
+}
+
 /* The same of what is ours, and needs no escape: words, digits, addresses. */
 static inline void json_word(struct json *j, const char *key, const char *s,
 			     size_t len)
