@@ -27,7 +27,8 @@ option(SALLYPORT_STATIC_LIBS "Carry libraries inside the binary where possible"
 set(name $<TARGET_PROPERTY:NAME>)
 string(CONCAT carries "$<OR:$<STREQUAL:${name},sallyport>,"
 	"$<STREQUAL:${name},bench_ledger>,"
-	"$<STREQUAL:${name},audit_test_sha_pair>>")
+	"$<STREQUAL:${name},audit_test_sha_pair>,"
+	"$<STREQUAL:${name},audit_test_writer>>")
 
 # sallyport_carry(PACKAGE ARCHIVE...): instead of the shared PkgConfig::PACKAGE;
 # all of them, or none.

@@ -255,6 +255,42 @@ static void assert_root(const struct writer *writer, const char *const *line,
 	assert_memory_equal(writer_last(writer), leaf.byte, MERKLE_HASH);
 }
 
+/* Lines of all lengths, written whenever: what is hashed beside what differs
+ * each time, what it comes to does not. */
+static void test_hashes_of_any_lines(void **state)
+{
+	static char line[3000];
+	struct merkle tree = { 0 };
+	struct merkle_hash leaf, root, want;
+	struct writer *writer;
+	char path[64];
+	unsigned seed = 7;
+
+	(void)state;
+	assert_int_equal(writer_new(temporary(path, sizeof(path)), &writer), 0);
+	for (unsigned i = 0; i < 4000; i++) {
+		size_t len = (size_t)rand_r(&seed) % (i % 5 ? 1500 : 200);
+
+		for (size_t k = 0; k < len; k++)
+			line[k] = (char)('a' + (i + k * k) % 26);
+		assert_int_equal(writer_append(writer, line, len), 0);
+		merkle_leaf(line, len, &leaf);
+		merkle_append_hash(&tree, &leaf);
+		assert_memory_equal(writer_last(writer), leaf.byte,
+				    MERKLE_HASH);
+		if (rand_r(&seed) % 20)
+			continue;
+		assert_digest(writer, path); /* without those that are kept */
+		assert_int_equal(writer_flush(writer), 0);
+		assert_digest(writer, path);
+	}
+	merkle_root(writer_tree(writer), &root);
+	merkle_root(&tree, &want);
+	assert_true(merkle_hash_equal(&root, &want));
+	writer_free(writer);
+	unlink(path);
+}
+
 /* The tree goes on; bytes and digest are of the part. */
 static void test_rotate(void **state)
 {
@@ -313,6 +349,7 @@ int main(void)
 		cmocka_unit_test(test_short_write),
 		cmocka_unit_test(test_only_to_an_empty_file),
 		cmocka_unit_test(test_digest),
+		cmocka_unit_test(test_hashes_of_any_lines),
 		cmocka_unit_test(test_rotate),
 	};
 
