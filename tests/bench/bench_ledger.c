@@ -32,9 +32,6 @@
 #define TURN	   64 /* messages that the ledger takes at once */
 #define MESSAGES   4800
 #define SHA_ROUNDS 9
-#define DIGITS \
-	"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
 static struct message {
 	size_t len;
 	uint8_t data[512];
@@ -85,19 +82,10 @@ static double lines_round(size_t n, size_t *ret_bytes)
 	static char line[RECORD_LINE_MAX], text[RECORD_MESSAGE_MAX];
 	static const uint8_t prev[RECORD_HASH];
 	struct record_frame frame;
-	const struct record_context context = {
-		.session = "0123456789abcdef",
-		.sandbox_name = "run",
-		.policy_digest = DIGITS,
-		.policy_name = "coding-agent",
-		.boundary = "netns",
-		.frame = &frame,
-		.prev = prev,
-	};
+	struct record_context context = mix_context(&frame);
 	double start = cpu_s();
 
-	record_frame_make(&context, &frame);
-
+	context.prev = prev;
 	*ret_bytes = 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct message *m = &messages[i % MESSAGES];
@@ -154,15 +142,7 @@ static int open_log(struct ledger_log *log, const char *dir)
 	memset(log, 0, sizeof(*log));
 	for (size_t i = 0; i < LEDGER_FILE_COUNT; i++)
 		log->file[i] = -1;
-	log->context = (struct record_context){
-		.session = "0123456789abcdef",
-		.sandbox_name = "run",
-		.policy_digest = DIGITS,
-		.policy_name = "coding-agent",
-		.boundary = "netns",
-		.frame = &log->frame,
-	};
-	record_frame_make(&log->context, &log->frame);
+	log->context = mix_context(&log->frame);
 	log->start.rotate_bytes = UINT64_C(1) << 30;
 	if (r == 0)
 		r = seal_new(key, open_file(dir, "checkpoints"), false,

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "audit/record_frame.h"
 #include "base/cleanup.h"
 #include "policy/event.h"
 
@@ -71,6 +72,23 @@ static inline struct audit_event mix_next(struct mix *mix)
 		event.target = "/simple/requests/index.html?format=json";
 	}
 	return event;
+}
+
+/* What all of its lines have; @frame is made of that, and stays in use. */
+static inline struct record_context mix_context(struct record_frame *frame)
+{
+	struct record_context context = {
+		.session = "0123456789abcdef",
+		.sandbox_name = "run",
+		.policy_digest = "0123456789abcdef0123456789abcdef"
+				 "0123456789abcdef0123456789abcdef",
+		.policy_name = "coding-agent",
+		.boundary = "netns",
+	};
+
+	record_frame_make(&context, frame);
+	context.frame = frame;
+	return context;
 }
 
 #endif

@@ -9,10 +9,8 @@
 #include "audit/key.h"
 #include "base/cleanup.h"
 #include "cmd/ledger_impl.h"
+#include "tests/bench/mix.h"
 #include "tests/cost/rig.h"
-
-#define DIGITS \
-	"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static int new_file(void)
 {
@@ -39,15 +37,7 @@ struct ledger *rig_ledger_new(void)
 	log = &ledger->log;
 	for (size_t i = 0; i < LEDGER_FILE_COUNT; i++)
 		log->file[i] = -1;
-	log->context = (struct record_context){
-		.session = "0123456789abcdef",
-		.sandbox_name = "run",
-		.policy_digest = DIGITS,
-		.policy_name = "coding-agent",
-		.boundary = "netns",
-		.frame = &log->frame,
-	};
-	record_frame_make(&log->context, &log->frame);
+	log->context = mix_context(&log->frame);
 	log->start.rotate_bytes = UINT64_C(1) << 30;
 	cost_check(seal_new(key, new_file(), false, &log->seal) == 0 &&
 			   writer_new(new_file(), &log->writer) == 0,
