@@ -25,8 +25,8 @@ size_t record_encode(const struct audit_event *event, uint64_t seq,
 		     uint8_t buf[RECORD_MESSAGE_MAX]);
 
 /* A message back to an event, whose strings are copied into @text (the
- * caller's, RECORD_MESSAGE_MAX bytes). Every field is checked. 0, or -EBADMSG.
- */
+ * caller's, RECORD_MESSAGE_MAX bytes). Every field is checked. 0, or -EBADMSG:
+ * then what is in @ret_event and @ret_seq is of no use. */
 int record_decode(const uint8_t *data, size_t len,
 		  struct audit_event *ret_event, uint64_t *ret_seq,
 		  char text[RECORD_MESSAGE_MAX]);
@@ -87,8 +87,9 @@ struct record_earlier {
 
 #define RECORD_HASH 32
 
-/* What is the same in each line of a log; and its place in the chain. */
 struct record_frame;
+
+/* What is the same in each line of a log; and its place in the chain. */
 struct record_context {
 	const char *session; /* its uid */
 	const char *sandbox_name;

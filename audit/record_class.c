@@ -167,8 +167,7 @@ static void put_verdict(struct json *j, const struct audit_event *event)
 	json_uint(j, "severity_id",
 		  action == ACTION_DENIED ? SEVERITY_MEDIUM : SEVERITY_INFO);
 	json_uint(j, "status_id", good ? STATUS_SUCCESS : STATUS_FAILURE);
-	json_word(j, "status_code", reason_word(reason),
-		  strlen(reason_word(reason)));
+	json_word(j, "status_code", reason_word(reason));
 	put_status_detail(j, &event->verdict);
 	json_uint(j, "action_id", action);
 	json_uint(j, "disposition_id", disposition);

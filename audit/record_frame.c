@@ -30,14 +30,14 @@ static void put_uid(struct json *j, const struct record_context *context)
 	json_bytes(j, "uid", uid, len);
 }
 
-static void put_digest(struct json *j, const char *digest)
+void record_put_digest(struct json *j, const char *key, const char *digest)
 {
-	char uid[sizeof("sha256:") + 2 * RECORD_HASH] = "sha256:";
+	char text[sizeof("sha256:") + 2 * RECORD_HASH] = "sha256:";
 
 	if (!digest || !*digest)
 		return;
-	strncat(uid, digest, 2 * RECORD_HASH);
-	json_text(j, "uid", uid);
+	strncat(text, digest, 2 * RECORD_HASH);
+	json_text(j, key, text);
 }
 
 void record_frame_make(const struct record_context *context,
@@ -59,7 +59,7 @@ void record_frame_make(const struct record_context *context,
 	frame->session = j.len;
 	j.comma = false;
 	json_open(&j, "policy", '{');
-	put_digest(&j, context->policy_digest);
+	record_put_digest(&j, "uid", context->policy_digest);
 	json_some(&j, "name", context->policy_name, NAME_MAX_SAID);
 	json_close(&j, '}');
 	frame->policy = j.len;
@@ -76,13 +76,23 @@ static char *copy(char *at, const struct record_frame *frame, size_t from,
 	return mempcpy(at, frame->text + from, to - from);
 }
 
+/* As digits at the end of @buf; returns where they begin. */
+static char *format(uint64_t sequence, char buf[DECIMAL_MAX], size_t *ret_len)
+{
+	char *digits = decimal_format(sequence, buf);
+
+	*ret_len = (size_t)(buf + DECIMAL_MAX - 1 - digits);
+	return digits;
+}
+
 void record_frame_put_metadata(const struct record_frame *frame,
 			       uint64_t sequence, struct json *j)
 {
-	char buf[DECIMAL_MAX], *digits = decimal_format(sequence, buf);
-	size_t n = (size_t)(buf + DECIMAL_MAX - 1 - digits);
-	char *to = json_begin(j, NULL, frame->session + 2 * n);
+	char buf[DECIMAL_MAX], *to;
+	size_t n;
+	const char *digits = format(sequence, buf, &n);
 
+	to = json_begin(j, NULL, frame->session + 2 * n);
 	if (!to)
 		return;
 	to = copy(to, frame, 0, frame->sequence);
@@ -90,6 +100,22 @@ void record_frame_put_metadata(const struct record_frame *frame,
 	to = copy(to, frame, frame->sequence, frame->uid);
 	to = mempcpy(to, digits, n);
 	copy(to, frame, frame->uid, frame->session);
+}
+
+void record_frame_put_uid(const struct record_frame *frame, uint64_t sequence,
+			  struct json *j)
+{
+	const size_t from = frame->sequence + 1; /* behind the comma */
+	char buf[DECIMAL_MAX], *to;
+	size_t n;
+	const char *digits = format(sequence, buf, &n);
+
+	to = json_begin(j, NULL, frame->uid - from + n + 1);
+	if (!to)
+		return;
+	to = copy(to, frame, from, frame->uid);
+	to = mempcpy(to, digits, n);
+	*to = '"';
 }
 
 /* One member or several, or nothing. */

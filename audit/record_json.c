@@ -46,31 +46,12 @@ static char *add_decimal(char *to, uint64_t v)
 	return stpcpy(to, decimal_format(v, digits));
 }
 
-static void put_uid(struct json *j, const char *key, uint64_t sequence,
-		    const struct record_context *context)
-{
-	char uid[RECORD_SESSION_MAX + 1 + DECIMAL_MAX], *to = uid;
-
-	if (context->session)
-		to = add(to, context->session, RECORD_SESSION_MAX);
-	*to++ = '/';
-	add_decimal(to, sequence);
-	json_text(j, key, uid);
-}
-
-/* Of what is ours, and needs no escape. */
-__attribute__((always_inline)) static inline void
-word(struct json *j, const char *key, const char *s)
-{
-	json_word(j, key, s, strlen(s));
-}
-
 static void put_ip(struct json *j, const char *key, const struct ip *ip)
 {
 	char buf[IP_TEXT_MAX];
 
 	if (ip->len)
-		word(j, key, ip_format(ip, buf));
+		json_word(j, key, ip_format(ip, buf));
 }
 
 static void put_endpoint(struct json *j, const char *key, const char *host,
@@ -100,7 +81,7 @@ static void put_connection(struct json *j, const struct audit_event *event)
 		protocol = "tcp";
 	json_open(j, "connection_info", '{');
 	if (event->flow)
-		word(j, "uid", decimal_format(event->flow, buf));
+		json_word(j, "uid", decimal_format(event->flow, buf));
 	json_some(j, "protocol_name", protocol, 32);
 	json_members(j,
 		     event->door == DOOR_PUBLISHED
@@ -176,7 +157,7 @@ static void put_dns(struct json *j, const struct audit_event *event,
 		return;
 	json_open(j, "query", '{');
 	json_some(j, "hostname", event->host ? event->host : ".", cut->text);
-	word(j, "type", dns_type_word(event->qtype, buf));
+	json_word(j, "type", dns_type_word(event->qtype, buf));
 	json_members(j, "\"class\":\"IN\"");
 	json_close(j, '}');
 	/* An allowed question has no answer yet. */
@@ -185,7 +166,7 @@ static void put_dns(struct json *j, const struct audit_event *event,
 	if (event->kind == EVENT_DNS_ANSWER)
 		put_answers(j, event);
 	json_uint(j, "rcode_id", known ? event->rcode : 99);
-	word(j, "rcode", known ? rcodes[event->rcode] : "Other");
+	json_word(j, "rcode", known ? rcodes[event->rcode] : "Other");
 }
 
 /* "http://host:port/path?query", cut where there is no more room. */
@@ -275,7 +256,7 @@ static void put_device(struct json *j, const struct record_context *context)
 /* What the schema demands of the classes that are not about packets. */
 static void put_subject(struct json *j, const struct audit_event *event,
 			uint64_t sequence, const struct record_context *context,
-			const struct cut *cut)
+			const struct record_frame *frame, const struct cut *cut)
 {
 	if (record_class(event->kind) == CLASS_LIFECYCLE)
 		json_members(j, "\"app\":" RECORD_PRODUCT);
@@ -286,7 +267,7 @@ static void put_subject(struct json *j, const struct audit_event *event,
 	json_open(j, "finding_info", '{');
 	json_some(j, "title", event->detail ? event->detail : "finding",
 		  cut->text);
-	put_uid(j, "uid", sequence, context);
+	record_frame_put_uid(frame, sequence, j);
 	json_close(j, '}');
 	put_evidence(j, event);
 }
@@ -302,16 +283,6 @@ static void put_earlier(struct json *j, const struct record_earlier *earlier)
 	json_close(j, '}');
 }
 
-static void put_digest(struct json *j, const char *key, const char *digest)
-{
-	char text[80] = "sha256:";
-
-	if (!digest || !*digest)
-		return;
-	add(text + strlen(text), digest, 2 * RECORD_HASH);
-	json_text(j, key, text);
-}
-
 /* What makes the lines a chain, and the first one its anchor. */
 static void put_chain(struct json *j, const struct audit_event *event,
 		      const struct record_context *context)
@@ -320,11 +291,10 @@ static void put_chain(struct json *j, const struct audit_event *event,
 
 	if (context->prev)
 		json_word(j, "prev",
-			  hex_format(context->prev, RECORD_HASH, hex),
-			  2 * RECORD_HASH);
+			  hex_format(context->prev, RECORD_HASH, hex));
 	if (event->kind != EVENT_SESSION_OPEN)
 		return;
-	put_digest(j, "ruleset", context->ruleset_digest);
+	record_put_digest(j, "ruleset", context->ruleset_digest);
 	if (context->earlier)
 		put_earlier(j, context->earlier);
 }
@@ -347,11 +317,11 @@ static void put_unmapped(struct json *j, const struct audit_event *event,
 			 const struct cut *cut)
 {
 	json_open(j, "unmapped", '{');
-	word(j, "event", event_word(event->kind));
+	json_word(j, "event", event_word(event->kind));
 	record_frame_put_place(frame, j);
 	json_uint(j, "sandbox_id", event->sandbox);
 	if (record_is_network(event->kind) && event->kind != EVENT_PACKET)
-		word(j, "door", door_word(event->door));
+		json_word(j, "door", door_word(event->door));
 	json_some(j, "protocol", event->protocol, 32);
 	if (event->ech)
 		json_bool(j, "ech", true);
@@ -359,7 +329,7 @@ static void put_unmapped(struct json *j, const struct audit_event *event,
 		json_uint(j, "http_status", event->status);
 	if (record_is_network(event->kind) &&
 	    event->verdict.reason == REASON_OBSERVE)
-		word(j, "observed", reason_word(event->verdict.observed));
+		json_word(j, "observed", reason_word(event->verdict.observed));
 	json_some(j, "detail", event->detail, cut->text);
 	if (event->kind == EVENT_FINDING && event->by_gate)
 		json_members(j, "\"from\":\"gate\"");
@@ -378,7 +348,7 @@ static void put_record(struct json *j, const struct audit_event *event,
 	json_text(j, "message",
 		  event_sentence(event, sentence, sizeof(sentence)));
 	record_frame_put_metadata(frame, sequence, j);
-	put_subject(j, event, sequence, context, cut);
+	put_subject(j, event, sequence, context, frame, cut);
 	put_network(j, event, cut);
 	put_dns(j, event, cut);
 	put_http(j, event, cut);

@@ -105,7 +105,7 @@ static inline void json_text(struct json *j, const char *key, const char *s)
 		json_bytes(j, key, s, strlen(s));
 }
 
-/* At most @max bytes of it. */
+/* The same, but at most @max bytes of @s. */
 __attribute__((always_inline)) static inline void
 json_some(struct json *j, const char *key, const char *s, size_t max)
 {
@@ -113,10 +113,11 @@ json_some(struct json *j, const char *key, const char *s, size_t max)
 		json_bytes(j, key, s, strnlen(s, max));
 }
 
-/* The same of what is ours, and needs no escape: words, digits, addresses. */
-static inline void json_word(struct json *j, const char *key, const char *s,
-			     size_t len)
+/* Of what is ours, and needs no escape: words, digits, addresses. */
+__attribute__((always_inline)) static inline void
+json_word(struct json *j, const char *key, const char *s)
 {
+	size_t len = strlen(s);
 	char *to = json_begin(j, key, len + 2);
 
 	if (!to)
