@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <linux/magic.h>
 #include <linux/netlink.h>
 #include <linux/nsfs.h>
 #include <sched.h>
@@ -21,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -240,9 +242,20 @@ int here_spare(uid_t uid, gid_t gid, pid_t *ret_pid, int *ret_sock)
 	return start_making(&m, ret_pid, ret_sock);
 }
 
+/* What it is of, as CLONE_NEWNET and others; 0: it is no namespace. Only one is
+ * asked: to other files the number of the question may mean something else. */
+static int kind_of(int ns)
+{
+	struct statfs fs;
+
+	return fstatfs(ns, &fs) == 0 && fs.f_type == NSFS_MAGIC
+		       ? ioctl(ns, NS_GET_NSTYPE)
+		       : 0;
+}
+
 int here_pin(const char *run, const char *name, int ns)
 {
-	const int type = ioctl(ns, NS_GET_NSTYPE);
+	const int type = kind_of(ns);
 	const bool net = type == CLONE_NEWNET;
 
 	if (!net && type != CLONE_NEWUSER)
