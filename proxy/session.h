@@ -36,7 +36,7 @@ struct session_config {
 	uint16_t src_port, dst_port;
 };
 
-/* Takes @fd, which is reset without memory. */
+/* Takes @fd, which is closed if there is no memory. */
 void session_start(const struct session_config *config, int fd);
 
 /* Ends those of @sandbox now; NULL: all. */
