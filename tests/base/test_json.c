@@ -121,7 +121,8 @@ static void test_escapes(void **state)
 	EXPECT("\xff", "\"\\u00ff\"");
 }
 
-/* What text becomes, byte by byte, if only ASCII is in it. */
+/* What text becomes, byte by byte, if no two others than ASCII stand together:
+ * then each is no UTF-8. */
 static size_t escape(const char *text, size_t len, char *to)
 {
 	size_t n = 0;
@@ -130,8 +131,9 @@ static size_t escape(const char *text, size_t len, char *to)
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '"' || text[i] == '\\')
 			n += (size_t)sprintf(to + n, "\\%c", text[i]);
-		else if (text[i] < 0x20 || text[i] == 0x7f)
-			n += (size_t)sprintf(to + n, "\\u%04x", text[i]);
+		else if ((uint8_t)text[i] < 0x20 || (uint8_t)text[i] >= 0x7f)
+			n += (size_t)sprintf(to + n, "\\u%04x",
+					     (uint8_t)text[i]);
 		else
 			to[n++] = text[i];
 	}
@@ -146,7 +148,7 @@ static void test_all_places(void **state)
 
 	(void)state;
 	for (size_t len = 0; len < sizeof(text) - 1; len++) {
-		for (unsigned byte = 0; byte < 0x80; byte++) {
+		for (unsigned byte = 0; byte < 0x100; byte++) {
 			for (size_t at = 0; at < len; at++) {
 				struct json j = json_of(buf, sizeof(buf));
 				size_t n;
