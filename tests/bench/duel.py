@@ -295,7 +295,7 @@ def main():
     for word in options.only:
         if not any(wanted([word], name) for name in names):
             ap.error(f"no row {word}; there are {', '.join(names)}")
-    seconds, count = (0.4, 1) if options.quick else (1.0, 5)
+    seconds, count = (0.25, 1) if options.quick else (1.0, 5)
     count = options.rounds or count
     result = {"machine": facts(), "tables": []}
     print(", ".join(f"{k} {v}" for k, v in result["machine"].items()))
